@@ -37,7 +37,7 @@ export function clientEnvironment(config: Config, credentials: Credentials): Cli
   }
 }
 
-/** The same under the names that the official client packages read. */
+/** The environment variables that the official client packages read. */
 export function clientVariables(environment: ClientEnvironment) {
   return {
     HOMEPORT_API_URL: environment.apiUrl,
@@ -50,7 +50,7 @@ export function clientVariables(environment: ClientEnvironment) {
   }
 }
 
-/** How to reach a database, under the names that its client packages read. */
+/** The environment variables for one database that the client packages read. */
 export function databaseVariables(database: DatabaseAccess) {
   return {
     UPSTASH_REDIS_REST_URL: database.restUrl,
@@ -59,7 +59,7 @@ export function databaseVariables(database: DatabaseAccess) {
   }
 }
 
-/** All of it as shell exports. */
+/** All variables as shell exports. */
 export function clientExports(environment: ClientEnvironment, database?: DatabaseAccess): string {
   return shellExports({ ...clientVariables(environment), ...(database && databaseVariables(database)) })
 }

@@ -37,9 +37,9 @@ const resetCommand: CommandMaker = (io: Io, end: (code: ExitCode) => void): Comm
   })
 }
 
-/** The lock guarantees that no server runs on the data directory meanwhile. */
+/** Replaces the credentials. It locks the data directory, so that no server runs on it meanwhile. */
 async function reset(config: Config, endsOtherKeys: boolean): Promise<Credentials> {
-  // Only here, because `homeport` also loads this file to show its commands: the server's modules take a quarter of a second.
+  // Imported here, because loading the server's modules takes a quarter of a second and the help loads this file too.
   const [{ resetCredentials }, { openStore }] = await Promise.all([
     import('../accounts/index.js'),
     import('../store/index.js'),

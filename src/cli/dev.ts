@@ -21,7 +21,7 @@ const FIXED = {
 } as const
 
 const EMAIL = 'dev@localhost'
-/** Nodes of a cluster for development. */
+/** Most nodes of a cluster for development. */
 const MOST_NODES = 16
 
 /** Defaults of `dev` that differ from those of `start`. */
@@ -62,7 +62,7 @@ function devConfig(command: Command, fixed: Partial<Record<OptionName, string>> 
   throw new HomeportError('invalid_config', { problems: [problem] })
 }
 
-/** Refuses places for data beside a flag that deletes it at the end, instead of ignoring them. */
+/** Refuses flags for the location of data together with a flag that deletes the data at the end. */
 function refusePlaces(command: Command, flag: '--nodes' | '--ephemeral'): void {
   const isPlace = (name: string) => name === 'dataDir' || name === 'store'
   const given = command.options
@@ -73,7 +73,7 @@ function refusePlaces(command: Command, flag: '--nodes' | '--ephemeral'): void {
   throw misused(problem)
 }
 
-/** The nodes get the flags of this command, besides those that tell them apart. */
+/** Runs a cluster. Each node gets the flags of this command, and flags that distinguish the nodes. */
 async function runNodes(command: Command, nodes: number, io: Io): Promise<ExitCode> {
   refusePlaces(command, '--nodes')
   const config = devConfig(command)
@@ -109,7 +109,7 @@ async function runDev(config: Config, io: Io): Promise<ExitCode> {
   )
 }
 
-/** The server creates the first account from this file, so the fixed credentials must be in it before the first start. */
+/** Writes the fixed credentials before the first start, because the server creates the first account from this file. */
 async function useFixedCredentials(dataDir: string): Promise<void> {
   const found = await readCredentials(dataDir)
   if (!found) return writeCredentials(dataDir, { ...newCredentials(EMAIL), ...FIXED })

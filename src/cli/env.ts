@@ -45,7 +45,7 @@ export function envCommand(io: Io, end: (code: ExitCode) => void): Command {
   })
 }
 
-/** A server, and what its clients need. */
+/** A server, with the addresses and credentials for its clients. */
 interface Source {
   readonly api: Api
   readonly environment: ClientEnvironment
@@ -53,7 +53,7 @@ interface Source {
 
 async function sourceOf(command: Command, io: Io): Promise<Source> {
   const variables = clientVariablesOfProcess()
-  // Without a database this command sets the variables that name a server; so it does not follow them.
+  // Without a database, this command prints the variables that name a server, so it ignores their current values.
   const isSettingThem = command.opts<EnvOptions>().database === undefined
   const followed = isSettingThem ? { ...variables, apiUrl: undefined } : variables
   const named = await namedConnection(command, OPTION_NAMES, followed)
@@ -67,7 +67,7 @@ async function sourceOf(command: Command, io: Io): Promise<Source> {
   return { api, environment: clientEnvironment(config, credentials) }
 }
 
-/** What a profile or variables do not say, the server does. */
+/** Reads from the server what a profile or environment variables do not contain. */
 async function ofServer(connection: Connection): Promise<Source> {
   const api = new Api(connection)
   const { apiUrl = '', email = '', apiKey = '', queueUrl, queueToken = '' } = connection.profile
@@ -80,7 +80,7 @@ async function ofServer(connection: Connection): Promise<Source> {
 
 const NO_KEYS = { current: '', next: '' }
 
-/** A token with a scope may not read the signing keys. */
+/** Returns no keys for a token with a narrow scope, which may not read the signing keys. */
 function noneIfForbidden(error: unknown): typeof NO_KEYS {
   if (isError(error, 'server_refused') && error.details.status === 403) return NO_KEYS
   throw error
@@ -103,8 +103,8 @@ const ReachableSchema = Type.Object({
 
 /**
  * Asks the running server for the access data of one database, by its id or name.
- * @throws HomeportError when the server does not respond, or when none or several databases match, when the
- * credentials do not show secrets.
+ * @throws HomeportError when the server does not respond, when none or several databases match, or when the credentials
+ * may not read secrets.
  */
 async function findDatabase(api: Api, wanted: string): Promise<DatabaseAccess> {
   const { value } = await api.send(listDatabases)

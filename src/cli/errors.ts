@@ -12,7 +12,7 @@ export const misused = (problem: string, options?: ErrorOptions): HomeportError 
 export const failedWith = (problem: string, options?: ErrorOptions): HomeportError =>
   new HomeportError('cli_failed', { problem }, options)
 
-/** The error of a command whose arguments name what does not exist. */
+/** The error of a command whose arguments name something that does not exist. */
 export const notFound = (problem: string, options?: ErrorOptions): HomeportError =>
   new HomeportError('cli_not_found', { problem }, options)
 
@@ -36,7 +36,7 @@ export function describeError(error: unknown, config?: Config): string {
   return fromSystem ?? (error instanceof Error ? error.message : String(error))
 }
 
-/** What is known about an error of the operating system. */
+/** Describes a known error of the operating system; `undefined` for others. */
 function ofSystem(error: SystemError, config: Config | undefined): string | undefined {
   const { port, path, address, hostname, syscall } = error
   switch (error.code) {
@@ -62,7 +62,7 @@ function ofSystem(error: SystemError, config: Config | undefined): string | unde
   }
 }
 
-/** What PostgreSQL said, which callers of the API do not hear. */
+/** The message of PostgreSQL, which callers of the API do not get. */
 function causeOf(error: HomeportError): string {
   const isOfStore = isError(error, 'store_unavailable') || isError(error, 'store_full')
   return isOfStore && error.cause instanceof Error ? ` The reason: ${error.cause.message}.` : ''

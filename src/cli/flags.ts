@@ -27,7 +27,7 @@ export function addConfigFlags(command: Command, shown: readonly OptionName[] = 
   return addHelpForAll(command)
 }
 
-/** Adds the flags of these options, for a command that needs no others. */
+/** Adds only the flags of these options. */
 export function addFlags(command: Command, names: readonly OptionName[]): Command {
   command.addOption(configFileFlag())
   for (const name of names) command.addOption(flagOf(name))
@@ -37,7 +37,7 @@ export function addFlags(command: Command, names: readonly OptionName[]): Comman
 const configFileFlag = (): Option =>
   new Option('--config <file>', 'read options from this JSON file (default: homeport.config.json if it is there)')
 
-/** The options that locate the server of this machine. Commands that call a server take only these. */
+/** The options that locate the server of this machine. Commands that call a server have only these flags. */
 export const PLACE_OPTIONS = ['dataDir', 'apiPort', 'restPort', 'queuePort', 'redisPorts'] as const
 
 /** Adds the flags of these options. The help shows only the data directory and the configuration file. */
@@ -64,7 +64,7 @@ export function configOf(command: Command, defaults?: Defaults): Config {
 
 /**
  * The configuration of a command that calls the server, which may listen on other addresses than the defaults.
- * @param names the options that are flags of this command; other flags may have the name of an option.
+ * @param names the options that are flags of this command. Other flags of the command may have the name of an option.
  */
 export function serverConfigOf(command: Command, names: readonly OptionName[] = OPTION_NAMES): Config {
   return configOfServer(...givenTo(command, names))

@@ -1,8 +1,8 @@
 import type { Command, Help, Option } from 'commander'
 
 /**
- * The help of all commands: fits 80 columns, shows the flags that matter for a command first, and the flags of all
- * commands last and in few words.
+ * The help of all commands: fits 80 columns, shows the important flags of a command first, and the flags that all commands
+ * share last and briefly.
  */
 
 /** Terms are aligned up to this width; longer ones have a line of their own. */
@@ -45,7 +45,7 @@ const configuration: Partial<Help> = {
   },
 }
 
-/** Shows choices and defaults that tell a reader something: not that a switch is off. */
+/** The choices and the default of an option, unless the default is only that a switch is off. */
 function defaultOf({ argChoices, defaultValue, defaultValueDescription }: Option): string {
   const parts = [
     ...(argChoices === undefined ? [] : [argChoices.join(', ')]),
@@ -70,7 +70,7 @@ export function setHelp(command: Command, path = command.name()): void {
   command
     .configureHelp({
       ...configuration,
-      // Commander also asks for the nearest flag after a mistake: then none is left out.
+      // Hides flags only while help is printed: after a mistake, Commander suggests flags from the same list.
       prepareContext({ helpWidth = 80 }) {
         this.helpWidth ??= helpWidth
         this.visibleOptions = (one) => [...shownOptions(one), helpFlag(one)]
@@ -81,7 +81,7 @@ export function setHelp(command: Command, path = command.name()): void {
   for (const inner of command.commands) setHelp(inner, `${path} ${inner.name()}`)
 }
 
-/** Commander suggests misspelt words only: adds the flags and commands that begin with an unknown one. */
+/** Suggests flags and commands that begin with the unknown word of an error; Commander suggests only similar words. */
 export function withLongerWords(command: Command, error: string): string {
   const word = /^error: unknown (?:option|command) '([^'=]+)[^']*'\n$/.exec(error)?.[1]
   if (word === undefined || !/^(?:--)?[a-z]/.test(word)) return error
@@ -99,7 +99,7 @@ const MOST_SUGGESTED = 8
 const shownOptions = ({ options }: Command): Option[] =>
   options.filter((option) => !option.hidden && !LEFT_OUT.has(option))
 
-/** The flag `--help`, among the flags that commands share where there are such. */
+/** The flag `--help`, in the group of the flags that all commands share, if the command has that group. */
 function helpFlag(command: Command): Option {
   const flag = command.createOption('-h, --help', 'show this help')
   return command.options.some(({ helpGroupHeading }) => helpGroupHeading === SHARED) ? flag.helpGroup(SHARED) : flag
@@ -108,7 +108,7 @@ function helpFlag(command: Command): Option {
 const EXAMPLE_WIDTH = 76
 
 /**
- * The end of the help: examples, broken at flags and pipes where a line is too long.
+ * The end of the help: examples. Lines that are too long are broken at flags and pipes.
  * @param lines shell lines without a prompt.
  */
 export const examplesText = (lines: readonly string[]): string =>

@@ -5,9 +5,9 @@
  * it with the fixed credentials that QSTASH_DEV expects, `doctor` checks everything it depends on, `env` prints the
  * addresses and credentials for client programs, `ca` prints the certificate that clients must trust, `credentials`
  * replaces lost credentials. All other commands call the public APIs of a server, here or elsewhere: `db`, `queue`,
- * `runs`, `bulk`, `keys`, `teams`, `audit`; `bench` puts load on them. They are declared with `remote/`, which finds the server (profile,
- * environment or data directory), takes the types of requests and responses from `contract/`, and refuses responses of
- * another shape. `login` and `profile` store servers; `completion` prints shell completions.
+ * `runs`, `bulk`, `keys`, `teams`, `audit`; `bench` puts load on them. They are declared with `remote/`, which finds the
+ * server (profile, environment or data directory), takes the types of requests and responses from `contract/`, and refuses
+ * responses of another shape. `login` and `profile` store servers; `completion` prints shell completions.
  *
  * Commands contain no product logic: they parse arguments, call the API and print the result.
  *
@@ -45,8 +45,8 @@ export async function runCli(args: readonly string[], io: Io = processIo): Promi
 }
 
 /**
- * `help runs cancel` as `runs cancel --help`: Commander's own command knows only the first word. Of an unknown command it
- * shows the help of the program; without `help`, the error names the nearest one.
+ * Turns `help runs cancel` into `runs cancel --help`, because Commander's own `help` handles only the first word. Removes
+ * `help` before an unknown command: Commander's error then names the nearest command.
  */
 function withHelp(program: Command, args: readonly string[]): string[] {
   const [help, ...words] = args

@@ -68,14 +68,14 @@ function readProfile(input: Buffer): Profile {
   return { apiUrl, email, apiKey, ...(queueUrl && queueToken && { queueUrl, queueToken }) }
 }
 
-/** Finds typing errors before the profile is saved. */
+/** Checks the credentials with the server before the profile is saved. */
 async function check(name: string, profile: Profile): Promise<void> {
   const api = new Api({ origin: `profile "${name}"`, profile })
   await api.call(listDatabases, { query: { credentials: 'hide' } })
   if (profile.queueUrl !== undefined) await api.call(getSigningKeys).catch(passIfForbidden)
 }
 
-/** A token with a scope is valid, although it may not read the signing keys. */
+/** Ignores a 403: a token with a narrow scope is valid, although it may not read the signing keys. */
 function passIfForbidden(error: unknown): void {
   if (!isError(error, 'server_refused') || error.details.status !== 403) throw error
 }

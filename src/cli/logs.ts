@@ -25,7 +25,7 @@ interface LogsFlags {
   readonly request?: string
 }
 
-/** `homeport logs`: the newest lines of the log of a running server, and with `--follow` the next ones. */
+/** `homeport logs`: prints the newest lines of the log of a running server, and with `--follow` also new ones. */
 export const logsCommand = remote<LogsFlags>({
   name: 'logs',
   summary: 'show the log of the running server, oldest line first (operator)',
@@ -55,7 +55,7 @@ export const logsCommand = remote<LogsFlags>({
   },
 })
 
-/** Ends with Ctrl-C, or when the server stays away. */
+/** Prints new lines until Ctrl-C, or until the server is unreachable for too long. */
 async function followLines(session: Session, query: LogsQuery): Promise<void> {
   const open = (lastId?: string): Promise<Response> => {
     const headers = { accept: 'text/event-stream', ...(lastId !== undefined && { 'last-event-id': lastId }) }
@@ -70,7 +70,7 @@ async function followLines(session: Session, query: LogsQuery): Promise<void> {
   }
 }
 
-/** One line of text per line of the log, with `--json` as the server writes it. */
+/** Prints a line of the log as one line of text; with `--json` as the JSON that the server writes. */
 function print({ io, isJson }: Session, line: LogLine): void {
   const json = JSON.stringify(line)
   io.out(isJson ? `${json}\n` : humanLine(json))

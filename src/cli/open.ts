@@ -19,7 +19,7 @@ export const openCommand = remote<{ browser: boolean }>({
   },
 })
 
-/** A server may be anyone's, and the desktop opens other URLs with other programs. */
+/** The URL of the console. It must be http or https: a server may name any URL, and the desktop would start any program. */
 function pageOf(apiUrl: string): URL {
   const url = URL.canParse(apiUrl) ? new URL(apiUrl) : undefined
   if (url && /^https?:$/.test(url.protocol)) return new URL(`${url.href.replace(/\/+$/, '')}/`)

@@ -123,7 +123,7 @@ function entry(name: string, summary: string, section: Entry['section'], load: E
   return { name, summary, section, load }
 }
 
-/** For somebody who has nothing yet. */
+/** The part of the help for new users. */
 const BEGINNING = `
 To begin:
   homeport start                  serves; the first start prints credentials
@@ -133,13 +133,13 @@ To begin:
   homeport db --help              shows the help of a command
 `
 
-/** The whole command line. Only the command that `args` call is loaded; `completion` needs all commands. */
+/** The whole command line. It loads only the command in `args`, and all commands for `completion`. */
 export async function makeProgram(args: readonly string[], io: Io, end: (code: ExitCode) => void): Promise<Command> {
   const program = new Command('homeport')
     .description('Redis-compatible databases, a durable HTTP queue and durable workflows in one process')
     .version(VERSION)
     .addHelpText('after', BEGINNING + EXIT_CODES_HELP)
-    // Flags behind the name of a command are its own: `backup` and `backup list` have flags of the same names.
+    // Flags after the name of a command belong to it: `backup` and `backup list` have flags of the same names.
     .enablePositionalOptions()
     .helpCommand('help [command]', 'show the help of a command')
   const wanted = calledIn(args)
@@ -153,7 +153,7 @@ export async function makeProgram(args: readonly string[], io: Io, end: (code: E
   return program
 }
 
-/** The words that may be command names; two of them, because of `help db`. */
+/** The first two words that are not flags: they may be command names, as in `help db`. */
 const calledIn = (args: readonly string[]): string[] => args.filter((word) => !word.startsWith('-')).slice(0, 2)
 
 function captureOutput(command: Command, io: Io): void {

@@ -70,8 +70,8 @@ const SAME_REQUEST_MS = 1_000
  * Turns termination signals into stop requests, until the process ends.
  *
  * A terminal sends Ctrl-C to all its processes, and npm forwards the signals that it gets to the server. One Ctrl-C then
- * arrives as two signals, some milliseconds apart. The second must not count as a second request, which would kill the
- * server.
+ * arrives as two signals, some milliseconds apart. The second signal must not count as a second request, which would kill
+ * the server.
  */
 export function stopSignals(clock: Clock, source: Pick<EventEmitter, 'on'> = process): StopRequests {
   const waiting: (() => void)[] = []

@@ -12,14 +12,14 @@ type ServiceState = 'READY=1' | 'STOPPING=1'
 export class ServiceManager {
   readonly #socket = takeNotifySocket()
   readonly #io: Io
-  /** The end of the notification before, so that they arrive in order. */
+  /** Resolves when the previous notification has ended, so that notifications arrive in order. */
   #last: Promise<void> = Promise.resolve()
 
   constructor(io: Io) {
     this.#io = io
   }
 
-  /** Whether a service manager started the server. It keeps what the server prints. */
+  /** Whether a service manager started the server. If so, its journal keeps everything that the server prints. */
   get isPresent(): boolean {
     return this.#socket !== undefined
   }

@@ -31,7 +31,7 @@ import { ServiceManager } from './service-manager.js'
 /** Time after the grace period for stopping the engines and closing files. */
 const STOP_MARGIN_MS = 5_000
 
-/** The options that its help shows. */
+/** The options that the help of `start` shows. */
 const SHOWN: readonly OptionName[] = [
   ...(['dataDir', 'store', 'host', 'apiPort', 'restPort', 'queuePort', 'redisPorts'] as const),
   ...(['publicApiUrl', 'publicRestUrl', 'publicQueueUrl', 'publicRedisHost', 'trustedProxies'] as const),
@@ -67,7 +67,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   try {
     await prepare?.()
     requireWebAssembly()
-    // Loaded late, so that other commands do not load the whole server. The engine answers while the rest is loaded.
+    // Imported here, so that other commands do not load the server. The engine is probed while the rest is loaded.
     const { probeEngine } = await import('../fleet/index.js')
     const probing = probeEngine(config.engineBinary)
     probing.catch(() => undefined)
@@ -83,7 +83,7 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       app: {
         start: () => app.start(),
         stop: async () => {
-          // Both end before the process does: the service manager kills what is left then.
+          // Waits for both: when this process ends, the service manager kills the remaining processes.
           await Promise.all([manager.notify('STOPPING=1'), app.stop()])
         },
       },
@@ -146,7 +146,7 @@ function firstStart(
   credentials: Parameters<typeof clientEnvironment>[1],
   { isPresent }: ServiceManager,
 ): string {
-  // The service manager's journal must not hold them.
+  // The credentials must not be in the journal of the service manager.
   if (isPresent)
     return `
 This is the first start. The first account was created; print its credentials with

@@ -7,7 +7,7 @@ import { printable, type Tone } from './terminal/text.js'
 
 type Problem = Overview['problems'][number]
 
-/** `homeport status`: what an operator wants to know first. */
+/** `homeport status`: an overview of the server for its operator. */
 export const statusCommand = remote({
   name: 'status',
   summary: 'show health, versions and load of the server, and the problems that only a person can solve',
@@ -51,7 +51,7 @@ function databasesText({ active, passive, suspended, modifying }: Overview['data
   return [`${figure(active)} awake`, `${figure(passive)} asleep`, ...rest].filter(Boolean).join(', ')
 }
 
-/** The server stops counting at a number. */
+/** A count in words: the server stops counting at a limit. */
 const most = (count: number, isAtLeast = count >= MOST_COUNTED): string => figure(count) + (isAtLeast ? ' or more' : '')
 
 function problemsOf(problems: readonly Problem[]): string {

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { pathOfProcess } from '../config/index.js'
 
-/** Small programs of the operating system. They are the only processes that are not started by `fleet/`. */
+/** Starts small programs of the operating system; `fleet/` starts all other processes. */
 
 /** The program that opens a URL in the browser of the user. */
 const OPENER = process.platform === 'darwin' ? 'open' : 'xdg-open'
@@ -16,7 +16,7 @@ export function showPage(url: URL): Promise<boolean> {
   return new Promise((resolve) => {
     child.once('error', () => resolve(false))
     child.once('spawn', () => {
-      // The browser goes on after this command.
+      // The browser keeps running after this command.
       child.unref()
       resolve(true)
     })
@@ -37,7 +37,7 @@ export async function runToEnd(
     const [code] = await once(child, 'exit')
     return code === 0 ? undefined : `has failed with code ${code}`
   } catch (error) {
-    // Node throws some errors of the system, such as ENOMEM, and emits others.
+    // Node throws some system errors, such as ENOMEM, and emits others as events.
     return `cannot be run (${error instanceof Error ? error.message : String(error)})`
   }
 }

@@ -13,7 +13,7 @@ const REGISTRY = 'https://registry.npmjs.org'
 const ANSWER_WITHIN_MS = 10_000
 const MAX_ANSWER_BYTES = 1_000_000
 
-/** The part of a version's description that is read. Other programs have the same name in some registries. */
+/** The members of a version's description in the registry that are read; a program of another project may have the name. */
 const VersionSchema = Type.Object({
   version: Type.String({ pattern: '^\\d+\\.\\d+\\.\\d+(?:-[\\w.-]+)?$', maxLength: 64 }),
   product: Type.Literal(packageFile.product),
@@ -71,7 +71,7 @@ async function ask(url: string): Promise<string> {
   }
 }
 
-/** The text of a response that anyone may have sent. */
+/** Reads the text of a response up to a limit: anybody may have sent the response. */
 async function bounded(response: Response): Promise<string> {
   const parts: Uint8Array[] = []
   let bytes = 0
@@ -83,7 +83,7 @@ async function bounded(response: Response): Promise<string> {
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** The error of `fetch` has no details; its cause has. */
+/** The message of the error's cause, because the error of `fetch` itself has no details. */
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   return printable(cause instanceof Error ? cause.message || cause.name : String(cause))

@@ -34,7 +34,7 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
   },
 })
 
-/** How to go on where a search has not looked at all entries. */
+/** The command that continues a search which has not searched all entries; `undefined` if it has. */
 function onwardOf(headers: Headers): string | undefined {
   const logId = headers.get(SEARCHED_TO)
   const time = momentOfSeconds(Number(headers.get(SEARCHED_TO_TIME)))

@@ -6,7 +6,7 @@ import { given } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
 import { renderFacts } from '../terminal/table.js'
 
-/** What the commands for API keys and queue tokens share. */
+/** Flags, columns and texts that the commands for API keys and for queue tokens share. */
 
 /** A duration such as `90d`, as whole seconds. */
 export function secondsOf(text: string): number {
@@ -49,7 +49,7 @@ export const lifeColumns = [
   { isExtra: true, title: 'EXPIRES', value: (one: Life) => moment(one.expires_at) },
 ]
 
-/** What a person sees of a new secret. */
+/** The text that shows a new secret to a person. */
 export function newSecret(
   io: Io,
   { id, name, ...life }: Life & { readonly id: string; readonly name: string },

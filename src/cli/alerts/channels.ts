@@ -106,7 +106,7 @@ async function urlFrom(io: Parameters<typeof readInput>[0], wanted: string): Pro
   return wanted === '-' ? (await readInput(io)).toString().trim() : wanted
 }
 
-// The server says what is wrong with a URL.
+// For an invalid URL, the server reports the problem.
 const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : '') || 'channel'
 
 async function find(api: Api, wanted: string): Promise<{ id: string; name: string }> {
@@ -118,7 +118,7 @@ async function find(api: Api, wanted: string): Promise<{ id: string; name: strin
 interface UpdateOptions extends Omit<AddOptions, 'resolved' | 'slack'> {
   readonly url?: string
   readonly allRules: boolean
-  /** Undefined: as it is. */
+  /** Undefined: unchanged. */
   readonly resolved?: boolean
   readonly on: boolean
   readonly off: boolean

@@ -11,7 +11,7 @@ interface BackupFlags {
   readonly keep?: string
 }
 
-/** Below the time after which proxies give up. */
+/** How long one request waits, less than the timeouts of usual proxies. */
 const WAIT_SECONDS = 20
 
 const makeBackup = remote<BackupFlags>({

@@ -15,13 +15,13 @@ import { addSourceFlags, listedIn, withBackup } from './source.js'
 
 const ENGINE_FLAGS = ['engineBinary', 'engineAllowUnsafeVersion'] as const
 
-/** One line about a backup. */
+/** A summary of a backup in one line. */
 export const summaryOf = ({ databases, files }: Manifest): string =>
   `${savedOf(databases)} of ${counted(databases.length, 'database')}, ${bytes(sizeOf(files))}`
 
 const savedOf = (databases: Manifest['databases']): number => databases.filter(({ state }) => state === 'saved').length
 
-/** The same for programs, with the names of the API. */
+/** The summary of a backup for programs, with the names of the API. */
 const figuresOf = ({ version, databases, files }: Manifest) => ({
   version,
   bytes: sizeOf(files),
@@ -54,7 +54,7 @@ export const listCommand: CommandMaker = (io, end) => {
   })
 }
 
-/** `homeport backup verify`: every file, the store, and every database in an engine. */
+/** `homeport backup verify`: checks every file, the store, and every database, which it loads in an engine. */
 export const verifyCommand: CommandMaker = (io, end) => {
   const command = new Command('verify').description(
     'check every file and the store of a backup, and load every database in an engine',
@@ -72,7 +72,7 @@ export const verifyCommand: CommandMaker = (io, end) => {
   })
 }
 
-/** Runs work with a fleet of its own in a temporary directory. */
+/** Runs work with a separate fleet in a temporary directory. */
 async function withEngine<Result>(
   command: Command,
   work: (load: (file: string) => Promise<number>) => Promise<Result>,

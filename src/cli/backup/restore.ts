@@ -10,7 +10,7 @@ interface RestoreFlags {
   readonly dataDir: string
 }
 
-/** `homeport restore`: a new data directory from a backup of the whole service. */
+/** `homeport restore`: creates a data directory from a backup of the whole service. */
 export const restoreCommand: CommandMaker = (io, end) => {
   const command = new Command('restore')
     .description('make a new data directory of a backup of the whole service; no server is needed')

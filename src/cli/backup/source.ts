@@ -12,7 +12,7 @@ interface SourceFlags {
   readonly keysFile?: string
 }
 
-/** Adds the flags that say where backups are. @param meaning of `--from`. @param others further options of the table. */
+/** Adds the flags that locate backups. @param meaning help text of `--from`. @param others further configuration options. */
 export function addSourceFlags(command: Command, meaning: string, others: readonly OptionName[] = []): Command {
   command
     .requiredOption('--from <place>', `${meaning}: a folder, or s3://bucket/prefix`)
@@ -30,8 +30,8 @@ export async function listedIn(command: Command): Promise<readonly ListedBackup[
 }
 
 /**
- * Runs work with the folder of a backup: the one that `--from` names, or the newest in it. One in object storage is first
- * downloaded to a new folder beside `near`, which is deleted afterwards.
+ * Runs work with the folder of a backup: the backup that `--from` names, or the newest backup in that place. Downloads a
+ * backup in object storage to a new folder beside `near`, and deletes that folder afterwards.
  * @param near a path on the disk that has the space.
  */
 export async function withBackup<Result>(
@@ -59,7 +59,7 @@ export async function withBackup<Result>(
   }
 }
 
-/** @throws HomeportError `cli_misused` for the URL of a place that cannot exist. */
+/** @throws HomeportError `cli_misused` for an invalid URL of object storage. */
 function placeOf(from: string): ObjectPlace | undefined {
   const place = parseObjectPlace(from)
   if (place || !from.startsWith('s3:')) return place
@@ -85,7 +85,7 @@ async function withStored<Result>(
     const problem = 'Backups in object storage are encrypted: name a copy of backup-keys with --keys-file.'
     throw misused(problem)
   }
-  // The options of the storage are valid only with a place.
+  // The options of object storage are valid only together with a location.
   const config = configOf(command.setOptionValue('backups', from))
   const [{ StoredBackups }, { BackupKeys, storageAt }] = await Promise.all([
     import('../../service-backup/index.js'),

@@ -4,7 +4,7 @@ import { type Loaded, runLoop } from './load.js'
 import { Receiver } from './receiver.js'
 import { Requests } from './requests.js'
 
-/** What the caller of `homeport bench` chooses. */
+/** The flags of `homeport bench`. */
 export interface BenchOptions {
   /** How long each workload is measured, seconds. */
   readonly seconds: number
@@ -16,7 +16,7 @@ export interface BenchOptions {
   readonly pipeline: number
   /** Runs to cancel at once. */
   readonly runs: number
-  /** The address of this machine at which the server reaches it. */
+  /** Address of this machine, at which the server can reach it. */
   readonly receiver: string
   /** An existing database, by id or name. Absent: one is created and deleted. */
   readonly database?: string
@@ -32,17 +32,17 @@ export interface Bench {
   /** The label of all messages and runs of this bench. */
   readonly label: string
   readonly stop: AbortSignal
-  /** Registers what removes something from the server. It runs at the end, the last one first. */
+  /** Registers a function that removes something from the server. The functions run at the end, the last one first. */
   atEnd(remove: () => Promise<void>): void
 }
 
 /** How long a workload runs before it is measured, so that the code of both programs is compiled. */
 const LONGEST_WARM_UP_MS = 2_000
-/** The same for short workloads, as a share of their time. */
+/** The warm-up of short workloads, as a share of their time. */
 const WARM_UP_SHARE = 0.4
 
 /**
- * Opens a bench, calls `work`, and removes from the server what the bench left on it, also after a failure or Ctrl-C.
+ * Opens a bench, calls `work`, and removes everything that the bench created on the server, also after a failure or Ctrl-C.
  * @throws what `work` throws.
  */
 export async function withBench<Result>(
@@ -77,10 +77,10 @@ export async function withBench<Result>(
   }
 }
 
-/** Calls the part of a workload that is measured, and reads whatever clocks the caller has before and after it. */
+/** Calls the measured part of a workload. The caller of the workload may read clocks before and after it. */
 export type Timed = (part: () => Promise<Loaded>) => Promise<Loaded>
 
-/** A workload: prepares, calls `timed` once, and registers what has to be removed. */
+/** A workload: prepares, calls `timed` once, and registers functions that remove what it created. */
 export type Load = (bench: Bench, timed: Timed) => Promise<Loaded>
 
 /** Runs a closed loop as long as the options say. */
@@ -91,7 +91,7 @@ export function closedLoop(bench: Bench, operation: (caller: number) => Promise<
   return runLoop({ callers, measureMs, warmUpMs, perCall, stop: bench.stop }, operation)
 }
 
-/** What cannot be removed must not hide why the bench failed. */
+/** Prints why something could not be removed. It does not throw, so that the error of the bench itself stays visible. */
 function complain({ io }: Session, error: unknown): void {
   const why = error instanceof Error ? error.message : String(error)
   io.err(`warning: the bench could not remove everything that it created: ${why}\n`)

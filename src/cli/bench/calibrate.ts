@@ -16,8 +16,8 @@ const SYNCS = 200
 const PAGE_BYTES = 4_096
 
 /**
- * Measures this machine for the model of a server that runs here and keeps its data in `dataDir`. Takes about a
- * second; the server should have no other load meanwhile.
+ * Measures this machine for the cost model of a server that runs here with its data in `dataDir`. Takes about a second, in
+ * which the server should have no other load.
  */
 export const measureMachine = (dataDir: string): Machine => ({
   cores: availableParallelism(),
@@ -26,7 +26,10 @@ export const measureMachine = (dataDir: string): Machine => ({
   sharesCores: true,
 })
 
-/** Lower quartile, because other load only adds, of the processor time of a piece of work like the server's: it parses, hashes and writes JSON. */
+/**
+ * Processor time of a unit of work like the server's, milliseconds: it parses, hashes and writes JSON. Returns the lower
+ * quartile, because other load can only add time.
+ */
 function unitMs(): number {
   const rounds = Array.from({ length: UNIT_ROUNDS }, () => {
     const before = process.cpuUsage()

@@ -5,7 +5,7 @@ import { encodeCommand, encodeSimple } from '../../gateway/index.js'
 import { failedWith } from '../errors.js'
 import { printable } from '../terminal/text.js'
 
-/** Where the Redis protocol of a database is, and how to log in. */
+/** The address of a database for the Redis protocol, and how to log in. */
 export interface RedisTarget {
   readonly host: string
   readonly port: number

@@ -42,7 +42,7 @@ export async function commandsLoad(bench: Bench, timed: Timed): Promise<Loaded> 
   }
 }
 
-/** The authority of a server on this machine; the system knows those of others. */
+/** The certificate authority of a server on this machine. For other servers, the authorities of the system are used. */
 async function authorityOf({ session: { api } }: Bench): Promise<string | undefined> {
   return api.dataDir === undefined ? undefined : await readFileIfThere(authorityCertificatePath(api.dataDir))
 }
@@ -70,7 +70,7 @@ const limitOf = ({ db_max_commands_per_second: limitPerSecond }: DatabaseRecord)
 
 type Opened = DatabaseRecord & { readonly password: string; readonly rest_token: string }
 
-/** The database of the bench: the one that was named, or a new one that is deleted at the end. */
+/** The database of the bench: the named one, or a new one that is deleted at the end. */
 async function databaseOf({ session: { api }, options, label, atEnd }: Bench): Promise<Opened> {
   if (options.database !== undefined) {
     const { database_id: id } = await databaseNamed(api, options.database)

@@ -6,8 +6,8 @@
  * - `queue-loads.ts`, `database-loads.ts`: the workloads. `requests.ts`, `connections.ts`, `receiver.ts`: what they use.
  * - `model.ts`: the cost model. `calibrate.ts`: how fast this machine is. `report.ts`: the result.
  *
- * Guarantees: the load stays on what the bench created, or on one key of the database that was named; everything is
- * removed at the end, also after a failure and after Ctrl-C. A workload begins with a warm-up that does not count.
+ * Guarantees: the load touches only objects that the bench created, and one key of a named database. Everything is removed
+ * at the end, also after a failure and after Ctrl-C. A workload begins with a warm-up that does not count.
  */
 import { getOverview } from '../../contract/console/console.js'
 import { remote, type Session } from '../remote/remote.js'
@@ -83,12 +83,12 @@ async function measure(bench: Bench, workload: Workload, machine?: Machine): Pro
   return reportOf({ workload, callers, loaded, callerUs }, machine)
 }
 
-/** The most bytes for which the costs of the model hold. */
+/** The largest values, bytes, for which the costs of the model are valid. */
 const MOST_MODELLED_BYTES = 1_000
 
 const isUsual = ({ pipeline, size }: BenchOptions): boolean => pipeline === 1 && size <= MOST_MODELLED_BYTES
 
-/** This machine, if the model knows the server: it runs here, on SQLite. */
+/** This machine, if the model covers the server: it must run here, on SQLite. */
 async function machineOf({ api }: Session): Promise<Machine | undefined> {
   if (api.dataDir === undefined) return undefined
   const { store } = await api.call(getOverview)

@@ -1,4 +1,4 @@
-/** How long callers of one workload waited, and how much they got done. */
+/** The result of one workload: throughput and latencies. */
 export interface Loaded {
   /** Operations a second, after the warm-up. */
   readonly perSecond: number
@@ -6,7 +6,7 @@ export interface Loaded {
   readonly operations: number
   /** How long each operation after the warm-up took, milliseconds, sorted. */
   readonly latenciesMs: Float64Array
-  /** What the plan of the database allows. */
+  /** Operations a second that the plan of the database allows. */
   readonly limitPerSecond?: number
 }
 
@@ -15,7 +15,7 @@ export interface LoopOptions {
   readonly callers: number
   /** How long the loop is measured, milliseconds. */
   readonly measureMs: number
-  /** How long it runs before that. What happens then does not count. */
+  /** How long the loop runs before it is measured, milliseconds. */
   readonly warmUpMs: number
   /** How many operations one call stands for. Default 1. */
   readonly perCall?: number
@@ -53,7 +53,7 @@ export async function runLoop(options: LoopOptions, operation: (caller: number) 
   return { perSecond, operations: calls * perCall, latenciesMs: Float64Array.from(latencies).sort() }
 }
 
-/** Waits for all of them, also when one fails: nothing may still be on its way when the caller cleans up. */
+/** Waits for all of them, even if one fails: no operation may be in flight when the caller cleans up. */
 async function settled(works: readonly Promise<void>[]): Promise<void> {
   const outcomes = await Promise.allSettled(works)
   const failed = outcomes.find((outcome) => outcome.status === 'rejected')

@@ -1,15 +1,15 @@
 /**
- * The cost model: what an operation costs, and what a machine carries. `docs/scale.md` explains it and shows what it
- * predicts; `homeport bench` prints its prediction beside what it measures.
+ * The cost model: the cost of an operation, and the load that a machine carries. `docs/scale.md` explains it and shows its
+ * predictions; `homeport bench` prints them beside its measurements.
  *
  * An operation needs processor time of three kinds: of the server's main thread, of its other threads and engines, and of
  * the callers if they share the machine. It also waits for commits, one after the other. A caller that is alone pays for
- * every wake-up, system call and commit; N callers share them. So an operation among N callers costs what it costs in a
- * busy server, plus 1/N of what it costs more when it is alone.
+ * every wake-up, system call and commit; N callers share them. So an operation among N callers costs as much as in a busy
+ * server, plus 1/N of the additional cost that it has when it is alone.
  *
- * What an operation takes in an idle server is its path: the processor time of the main thread and of the caller, and its
- * commits. (The store's thread works during the commits.) Each of the other callers delays it by what it needs of the
- * busiest resource: the main thread, which is one core, or all cores together. So N callers get N operations in the time
+ * The path of an operation is its time in an idle server: the processor time of the main thread and of the caller, and its
+ * commits. (The store's thread works during the commits.) Each of the other callers delays it by the time that it uses of
+ * the busiest resource: the main thread, which is one core, or all cores together. So N callers get N operations in the time
  * of one path and N - 1 such delays. This is the usual approximation of a closed queueing network with one bottleneck.
  */
 
@@ -23,7 +23,7 @@ export interface Work {
   readonly callerUs: number
 }
 
-/** What one operation costs. */
+/** The cost of one operation. */
 export interface Cost {
   /** With one caller. */
   readonly alone: Work
@@ -50,17 +50,17 @@ export interface Machine {
   readonly sharesCores: boolean
 }
 
-/** What the model predicts for a workload. */
+/** The prediction of the model for a workload. */
 export interface Prediction {
   readonly perSecond: number
-  /** What more callers would run into, or already do. */
+  /** The resource that limits, or would limit, more callers. */
   readonly bound: 'main thread' | 'cores' | 'plan'
 }
 
 /**
  * Predicts how many operations a second a server on SQLite carries.
  * @param callers how many operations run at a time; `Infinity` for as many as it carries.
- * @param limitPerSecond what the plan of the database allows.
+ * @param limitPerSecond operations a second that the plan of the database allows.
  */
 export function predict(cost: Cost, machine: Machine, callers: number, limitPerSecond = Infinity): Prediction {
   const { cores, speed, syncUs, sharesCores } = machine
@@ -85,8 +85,8 @@ function workAmong({ alone, busy }: Cost, callers: number): Work {
 const work = (mainUs: number, otherUs: number, callerUs: number): Work => ({ mainUs, otherUs, callerUs })
 
 /**
- * What an operation of each workload costs on SQLite: measured by `npm run bench scale`, with 64 bytes and no pipeline. A
- * bulk cancel is one caller whatever its size, so its costs per run are those of a busy server.
+ * The cost of an operation of each workload on SQLite, measured by `npm run bench scale` with 64 bytes and no pipeline. A
+ * bulk cancel is one caller regardless of its size, so its costs per run are those of a busy server.
  */
 export const COSTS: Readonly<Record<Workload, Cost>> = {
   publish: { alone: work(235, 249, 170), busy: work(54, 31, 57), commits: 1 },
@@ -97,7 +97,7 @@ export const COSTS: Readonly<Record<Workload, Cost>> = {
   rest: { alone: work(120, 26, 140), busy: work(28, 5, 42), commits: 0 },
 }
 
-/** How much an operation adds to the SQLite file, bytes; what retention deletes is used again. */
+/** How much an operation adds to the SQLite file, bytes; SQLite reuses the space of rows that retention deletes. */
 export const STORED_BYTES: Readonly<Partial<Record<Workload, number>>> = {
   publish: 400,
   deliver: 600,
@@ -105,7 +105,7 @@ export const STORED_BYTES: Readonly<Partial<Record<Workload, number>>> = {
   cancel: 340,
 }
 
-/** What an operation costs on PostgreSQL, in a busy server: processor time of a node and of PostgreSQL, microseconds. */
+/** The cost of an operation on PostgreSQL in a busy server: processor time of a node and of PostgreSQL, microseconds. */
 export interface ClusterCost {
   readonly nodeMainUs: number
   readonly postgresUs: number
@@ -119,7 +119,7 @@ export const CLUSTER_COSTS: Readonly<Partial<Record<Workload, ClusterCost>>> = {
   cancel: { nodeMainUs: 3.5, postgresUs: 18 },
 }
 
-/** What a cluster carries: the sum of its nodes' main threads, or what the cores of PostgreSQL allow. */
+/** Predicts the throughput of a cluster: its nodes' main threads together, or the cores of PostgreSQL, limit it. */
 export function predictCluster({ nodeMainUs, postgresUs }: ClusterCost, nodes: number, postgresCores: number) {
   const ofNodes = (nodes * 1e6) / nodeMainUs
   const ofPostgres = (postgresCores * 1e6) / postgresUs

@@ -10,14 +10,14 @@ import { workflowItem } from './receiver.js'
 
 /** The workloads of the queue and of workflows. */
 
-/** Messages that nobody is meant to receive are due when the bench is long over. */
+/** Delay of messages that should not be delivered: they are due long after the bench has ended. */
 const LATER = '1d'
 /** Runs that are triggered with one request. */
 const TRIGGERED_AT_ONCE = 1_000
 /** How long the server may take for its first delivery to this program. */
 const REACHED_WITHIN_MS = 10_000
 
-/** Publishes messages that are due much later: what an acknowledged publish costs. */
+/** Publishes messages that are due much later, to measure only acknowledged publishes. */
 export async function publishLoad(bench: Bench, timed: Timed): Promise<Loaded> {
   const body = 'x'.repeat(bench.options.size)
   bench.atEnd(() => cancelPending(bench))

@@ -16,7 +16,7 @@ const MOST_BODY_BYTES = 1_000_000
 export class Receiver {
   readonly #server: Server
   readonly #requests: Requests
-  /** What waits for the delivery with this id, or for the end of the run with it. */
+  /** Callers that wait for the delivery of a message, or the end of a run, by id. */
   readonly #waiting = new Map<string, Waiting>()
   #origin = ''
 
@@ -51,12 +51,12 @@ export class Receiver {
     return `${this.#origin}/workflow`
   }
 
-  /** Resolves when the message that carries this id in its body is delivered, or the run with this id has returned. */
+  /** Resolves when the message with this id in its body is delivered, or the run with this id has returned. */
   arrival(id: string): Promise<void> {
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
   }
 
-  /** Rejects everything that still waits. */
+  /** Rejects all callers that still wait. */
   reject(reason: unknown): void {
     for (const { reject } of this.#waiting.values()) reject(reason)
     this.#waiting.clear()
@@ -76,16 +76,16 @@ export class Receiver {
       else this.#arrived(body)
       outgoing.writeHead(200, { 'content-length': 2, 'upstash-workflow-sdk-version': '1' }).end('{}')
     } catch (error) {
-      // A request of the load that fails ends the bench: nobody may wait for what can no longer arrive.
+      // A failed request of the load ends the bench: otherwise callers would wait forever for a delivery.
       this.reject(error)
       outgoing.writeHead(500).end()
     }
   }
 
-  /** Does what an SDK does with a delivery: sends the result of the next step, or returns. */
+  /** Handles a delivery as an SDK does: sends the result of the next step, or returns. */
   async #step(runId: string, body: string): Promise<void> {
     const elements: unknown = JSON.parse(body)
-    // Runs of an earlier bench, or of somebody else, are none of this one's.
+    // Ignores runs of an earlier bench or of another program.
     if (!Array.isArray(elements) || !this.#waiting.has(runId)) return
     const stepId = elements.length
     if (stepId > STEPS) {

@@ -4,14 +4,14 @@ import { type Column, renderFacts, renderTable } from '../terminal/table.js'
 import { type Loaded, quantile } from './load.js'
 import { COSTS, type Machine, type Prediction, predict, type Workload } from './model.js'
 
-/** What a bench found. With `--json` it is printed as it is. */
+/** The result of a bench. `--json` prints it unchanged. */
 export interface Report {
-  /** What the prediction is made for. Absent: the model does not know this server or these options. */
+  /** The machine of the prediction. Absent: the model does not cover this server or these options. */
   readonly machine?: Machine
   readonly workloads: readonly WorkloadReport[]
 }
 
-/** What was measured in one workload, and predicted for it. */
+/** The measurements of one workload, and the prediction for it. */
 export interface WorkloadReport {
   readonly workload: Workload
   /** Operations at a time. */
@@ -26,7 +26,7 @@ export interface WorkloadReport {
   readonly prediction?: Prediction
 }
 
-/** What one workload was measured with. */
+/** The measurements of one workload, with its settings. */
 export interface Measured {
   readonly workload: Workload
   readonly callers: number
@@ -57,7 +57,7 @@ function predictionOf({ workload, callers, loaded }: Measured, machine: Machine)
 
 const round = (value: number): number => Math.round(value * 100) / 100
 
-/** What an operation of each workload is. */
+/** The words for the operations of each workload. */
 export const UNITS: Readonly<Record<Workload, string>> = {
   publish: 'publishes, acknowledged',
   deliver: 'messages, published and delivered',

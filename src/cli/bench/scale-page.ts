@@ -20,7 +20,7 @@ const MACHINES = [
   { title: '16 cores', cores: 16, sharesCores: false },
   { title: '64 cores', cores: 64, sharesCores: false },
 ] as const
-/** Callers of a server under as much load as it takes. */
+/** Enough callers to put full load on a server. */
 const MANY_CALLERS = 1_000
 const NODES = [3, 10] as const
 const POSTGRES_CORES = [4, 16] as const
@@ -150,5 +150,5 @@ function clusterTable(): string {
   return table(['operation', 'main thread of a node', 'PostgreSQL', ...titles], rows)
 }
 
-/** Two digits that count: the model is not better than that. */
+/** Rounds to two significant digits: the model is not more accurate. */
 const rounded = (value: number): string => figure(Number(value.toPrecision(2)))

@@ -18,7 +18,7 @@ export function actionOrMissing<Answer>(actionId: string, request: Promise<Answe
   return orMissing(request, `There is no bulk action "${actionId}". See: homeport bulk list.`)
 }
 
-/** How many items of an action: `1 run`, `3 dead letters`. */
+/** A number of items of an action in words: `1 run`, `3 dead letters`. */
 export function itemsOf(kind: Action['kind'], count: number): string {
   const { item, items } = BULK_KIND_WORDS[kind]
   return counted(count, item, items)
@@ -42,7 +42,7 @@ export function summaryOf(action: Action): string {
   return `${BULK_WORDS[action.state].word}: ${[itemsOf(action.kind, action.matched), ...parts].join(', ')}\n${undo}`
 }
 
-/** What an action or a saved selector selects, in words. */
+/** The selector of an action or of a saved selector, in words. */
 export const selectionOf = (one: Pick<Action, 'kind' | 'selector'>): string =>
   selectorText(one, (atMs) => moment(atMs) ?? '')
 

@@ -17,7 +17,7 @@ export async function followToEnd(session: Session, actionId: string): Promise<v
   endAs(session, action)
 }
 
-/** Ends the command as the action did: an item may have failed, or an id that was given may be unknown. */
+/** Ends the command with an exit code by the outcome: an item may have failed, or a given id may be unknown. */
 export function endAs(session: Session, { failed, outcomes, selector }: Action): void {
   const isById = Object.keys(selector).some((name) => name.endsWith('Ids'))
   if (failed > 0) session.endWith(FAILED)
@@ -33,7 +33,7 @@ export async function watchToEnd(session: Session, actionId: string): Promise<vo
 
 /**
  * Follows an action with a progress bar until it ends or is paused. Returns its last state.
- * @param changed gets each state, the last one too.
+ * @param changed is called with each state, including the last one.
  */
 export async function watch(
   { api, io }: Session,
@@ -55,8 +55,8 @@ export async function watch(
 }
 
 /**
- * Starts a bulk action and follows it to its end. The action fixes its set first. Page by page instead, the set would
- * grow during the work: an item that is sent again and fails again would be selected again.
+ * Starts a bulk action and follows it to its end. The action fixes its set first. If this command worked page by page, the
+ * set would grow meanwhile: an item that is sent again and fails again would be selected again.
  */
 export async function runBulkAction(
   session: Session,

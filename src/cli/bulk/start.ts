@@ -63,7 +63,7 @@ export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], s
     const { matched } = found
     if (options.dryRun)
       return session.show(found, () => `would ${titleOf(kind)}: ${itemsOf(kind, matched)}\n${listOf(found)}`)
-    // Of nothing there is nothing to confirm. A fence is of use without a match, and of ids each has its outcome.
+    // Nothing to confirm without a match. But a fence is useful without a match, and every given id gets an outcome.
     if (matched === 0 && ids.length === 0 && options.fenceUntil === undefined)
       return session.show(found, () => `No item matches. Nothing was changed.\n${unreadableLine(found)}`)
     await session.confirm(`${BULK_KIND_WORDS[kind].title}: ${itemsOf(kind, matched)}?`, String(matched))

@@ -7,9 +7,9 @@ import { counted } from '../terminal/figures.js'
 import { actionOrMissing } from './action.js'
 import { followToEnd } from './follow.js'
 
-/** When what is brought back is due. */
+/** When the deliveries that an undo brings back are due; see `UndoClock` of the contract. */
 export const CLOCKS = ['original', 'hold', 'now'] as const
-/** One of them. */
+/** A value of `CLOCKS`. */
 export type UndoClock = (typeof CLOCKS)[number]
 
 interface UndoOptions {
@@ -20,7 +20,7 @@ interface UndoOptions {
   readonly watch: boolean
 }
 
-/** `homeport bulk undo`: brings back what a bulk cancel has cancelled. */
+/** `homeport bulk undo`: brings back the items that a bulk cancel has cancelled. */
 export const undoCommand = remote<UndoOptions>({
   name: 'undo',
   summary: 'bring back the runs or messages that a bulk cancel has cancelled',

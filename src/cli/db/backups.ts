@@ -33,8 +33,8 @@ export async function dropBackup(api: Api, { database_id: id, backup_id }: Backu
 }
 
 /**
- * Finds a completed backup by id or name; without either, the newest one that is not a safety backup. Each restore creates
- * one with the data from before: a restore that is repeated would undo the first.
+ * Finds a completed backup by id or name; without either, the newest one that is not a safety backup. Each restore creates a
+ * safety backup of the previous data, so a repeated restore would otherwise undo the first one.
  * @throws HomeportError `cli_not_found`.
  */
 export async function backupNamed(api: Api, databaseId: string, wanted: string | undefined): Promise<BackupRecord> {

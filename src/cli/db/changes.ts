@@ -72,7 +72,7 @@ function switchCommand<
   })
 }
 
-/** Changes of a database that need one request each. */
+/** Commands that change a database with one request each. */
 
 const renameCommand = remote<object, [string, string]>({
   name: 'rename',

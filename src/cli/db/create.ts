@@ -69,7 +69,7 @@ function bodyOf({ name, region, platform, readRegions, plan, budget, eviction, t
   }
 }
 
-/** @throws HomeportError `cli_misused` for a region that cannot have a replica. */
+/** Checks a read region. @throws HomeportError `cli_misused` for a region that cannot have a replica. */
 export function checkReadRegion(text: string): ReadRegion {
   const found = READ_REGIONS.find((region) => region === text)
   if (found !== undefined) return found

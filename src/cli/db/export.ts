@@ -34,7 +34,7 @@ export const exportCommand = remote<object, [string, string]>({
 const NO_OUTPUT =
   'An RDB file is written to a file, not to the standard output: only a whole file can be checked. Name one.'
 
-/** The file is replaced when the checksum matches. */
+/** Downloads a backup. It replaces the file only if the checksum matches. */
 async function download(api: Api, { database_id: id, backup_id }: BackupRecord, file: string): Promise<void> {
   const response = await api.stream(downloadBackup, { params: { id, backup_id } })
   const hash = createHash('sha256')

@@ -20,7 +20,7 @@ export const ANY_DATABASE = 'id of a database, or the unique name of one of your
 const ID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
 /**
- * The id of a database of any account: an id as it is, a name of an own one.
+ * The id of a database of any account. An id is returned unchanged; a name must belong to a database of the own account.
  * @throws HomeportError `cli_not_found`, or `cli_misused` when several have the name.
  */
 export async function anyDatabaseId(api: Api, wanted: string): Promise<string> {

@@ -37,7 +37,7 @@ export const importCommand = remote<object, [string, string]>({
 const URL_AS_ARGUMENT =
   'The URL of another server is read from the standard input, because arguments are visible to other users: give "-" as the source. Nothing was changed.'
 
-/** @throws HomeportError `cli_misused` for a file that cannot be read. */
+/** Checks that a file can be read. @throws HomeportError `cli_misused` if it cannot. */
 async function readable(file: string): Promise<void> {
   const handle = await open(file).catch((cause: unknown) => {
     throw misused(`The file ${file} cannot be read.`, { cause })
@@ -67,7 +67,7 @@ async function fromUrl({ api, io }: Session, id: string): Promise<ImportRecord> 
   }
 }
 
-/** The URL has a password, so it is typed without echo. */
+/** Asks for the URL without echo, because it has a password; without a terminal, reads it from stdin. */
 const urlOf = async (io: Io): Promise<string> =>
   io.terminal?.asks ? askSecret(io.terminal, 'URL of the other server: ') : (await readInput(io)).toString('utf8')
 

@@ -26,11 +26,11 @@ import { printable } from '../terminal/text.js'
 import { databaseAccess, postTo } from './data-plane.js'
 import { DATABASE, databaseNamed } from './find.js'
 
-/** As the name of a file: the standard input, or the standard output. */
+/** File name that stands for the standard input or the standard output. */
 const STANDARD_STREAM = '-'
-/** Keys that one SCAN looks at. */
+/** `COUNT` of SCAN: keys that one step searches. */
 const SCAN_COUNT = 1_000
-/** Requests of an import at a time. */
+/** Most requests of an import in flight at a time. */
 const PARALLEL = 16
 
 const base64: Base64 = {
@@ -73,7 +73,7 @@ const exportCommand = remote<ExportFlags, [string, string]>({
   },
 })
 
-/** The names that the search finds, with its progress. */
+/** The names that the search finds; shows the progress of the search. */
 async function searched({ io }: Session, store: KeyStore, { match, type }: ExportFlags) {
   const total = await store.count().catch(refusedBy)
   const progress = progressOf(io, 'keys searched')
@@ -97,7 +97,7 @@ const leftOut = ({ gone, refused }: ExportTotals): string =>
     .map((text) => `, ${text}`)
     .join('')
 
-/** The standard output takes each piece before the next one is made: Node.js writes to pipes and files at once. */
+/** Writes piece by piece without buffering: Node.js writes to pipes and files synchronously. */
 async function toOutput(io: Io, pieces: AsyncIterable<string>): Promise<void> {
   for await (const piece of pieces) io.out(piece)
 }
@@ -160,7 +160,7 @@ const jsonOf = ({ name, ...rest }: ImportedKey) =>
 const shown = (name: KeyName): string =>
   isBinaryName(name) ? `base64:${base64.encode(bytesOfKeyName(name))}` : printable(name)
 
-/** @throws HomeportError `cli_misused` for a file that cannot be read. */
+/** Reads a file or the standard input. @throws HomeportError `cli_misused` for a file that cannot be read. */
 async function* inputOf({ terminal }: Io, file: string): AsyncGenerator<Uint8Array> {
   const input = file === STANDARD_STREAM ? (terminal?.input ?? Readable.from([])) : createReadStream(file)
   try {
@@ -176,7 +176,7 @@ async function storeOf(api: Api, wanted: string, access: 'read' | 'write'): Prom
   return new KeyStore((path, body) => postTo(target, path, body), base64)
 }
 
-/** @throws HomeportError */
+/** Throws the error of an export or import as one of this command. @throws HomeportError */
 function refusedBy(cause: unknown): never {
   if (cause instanceof NoKeyFile) throw misused(cause.message, { cause })
   if (!(cause instanceof KeysRefused)) throw cause

@@ -45,7 +45,7 @@ interface NewDatabase {
   readonly database_id: string
 }
 
-/** Deletes the new database if the server refuses the restore. Without an answer it may have been restored, and stays. */
+/** Deletes the new database if the server refuses the restore. Without an answer, the data may be restored: it stays. */
 async function orDeleted(restoring: Promise<unknown>, { api, say, database_id }: NewDatabase): Promise<void> {
   try {
     await restoring

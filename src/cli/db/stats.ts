@@ -45,7 +45,7 @@ const monthOf = (stats: DatabaseStats, limits: DatabaseRecord): Fact[] => [
   ],
 ]
 
-/** The tighter limit bounds the data set. */
+/** The largest size of the data set: the smaller of two limits. */
 const largestSize = ({ db_disk_threshold, db_memory_threshold }: DatabaseRecord): number =>
   Math.min(db_disk_threshold, db_memory_threshold)
 
@@ -56,7 +56,7 @@ interface Series {
   readonly text: (value: number) => string
 }
 
-/** Rates and latencies of small databases are below 1. */
+/** Formats a rate or latency: those of small databases are below 1 and need decimals. */
 const plain = (value: number): string => (value < 100 ? trimmed(value) : figure(value))
 const milliseconds = (value: number): string => `${plain(value)} ms`
 
@@ -75,12 +75,12 @@ const seriesOf = (stats: DatabaseStats): Series[] => [
 
 const valuesOf = ({ points }: Series): number[] => points.map(({ y }) => y)
 
-/** Width of the columns beside the chart. */
+/** Width of the columns other than the chart. */
 const OTHER_COLUMNS = 48
 const LEAST_BARS = 8
 
 function seriesTable(io: Io, stats: DatabaseStats, period: StatsPeriod): string {
-  // A chart that is cut would lack its newest values.
+  // The chart must fit: if the table cut it, the newest values would be missing.
   const most = io.terminal?.out === true ? Math.max(LEAST_BARS, io.terminal.columns() - OTHER_COLUMNS) : undefined
   const columns: Column<Series>[] = [
     { title: 'SERIES', value: ({ name }) => name },

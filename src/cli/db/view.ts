@@ -100,7 +100,7 @@ const BACKUP_COLUMNS: readonly Column<BackupRecord>[] = [
   { title: 'SIZE', value: (one) => bytes(one.backup_size), align: 'right' },
 ]
 
-/** Only with object storage. */
+/** Shown only with object storage. */
 const PLACE_COLUMN: Column<BackupRecord> = {
   title: 'WHERE',
   value: ({ on_disk, storage }) => [...(on_disk ? ['disk'] : []), ...(storage ? [placeOf(storage)] : [])].join(', '),
@@ -125,6 +125,6 @@ const STORED_COLUMNS: readonly Column<StoredBackupRecord>[] = [
   { title: 'SIZE', value: (one) => bytes(one.object_size), align: 'right' },
 ]
 
-/** A table of what object storage has. */
+/** A table of the backups in object storage. */
 export const storedTable = (io: Io, rows: readonly StoredBackupRecord[]): string =>
   renderTable(io, STORED_COLUMNS, rows, 'Object storage has no backups.\n')

@@ -31,7 +31,7 @@ export function judgeExpiry(certificate: Pick<X509Certificate, 'validTo'>, nowMs
   return expiresAtMs - nowMs < SOON_DAYS * DAY_MS ? warn(NAME, found, todo) : ok(NAME, found)
 }
 
-/** The server renews a certificate of the local authority itself. */
+/** Checks the certificate of the local authority; the server renews it itself. */
 async function checkLocal(dataDir: string): Promise<Finding> {
   const pem = await readFile(serverCertificatePath(dataDir), 'utf8').catch(() => undefined)
   if (pem === undefined) return ok(NAME, 'the local authority creates it at the first start')

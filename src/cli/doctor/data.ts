@@ -28,7 +28,7 @@ function checkMode(found: string, mode: number): Finding {
   return warn('data directory', text, 'Restrict it: chmod 700.')
 }
 
-/** Checks the modes of the files inside the data directory, in case its own mode is opened. */
+/** Checks the modes of the files in the data directory: they protect the data if the mode of the directory is opened. */
 export async function checkModes({ dataDir }: Config): Promise<Finding> {
   const open = await openToOthers(dataDir)
   if (open.length === 0) return ok('file modes', 'no file in the data directory is open to other users')

@@ -15,7 +15,7 @@ const TOO_LITTLE_DISK_BYTES = 100 * MIB
 const TMPFS = 0x01021994
 const NFS = 0x6969
 
-/** Checks the version of Node, and that it has a driver for SQLite: the data directory is locked with it. */
+/** Checks the version of Node, and that it has a driver for SQLite, which the lock of the data directory needs. */
 export function checkNode(version: string = process.versions.node, missingDriver = missingSqliteDriver()): Finding {
   const [major = 0, minor = 0] = version.split('.').map(Number)
   const isRecent = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])
@@ -68,7 +68,7 @@ function fileSystemOf(path: string): { readonly type: number; readonly bavail: n
 
 /** Checks the engine that databases would run on. */
 export async function checkEngine(config: Config): Promise<Finding> {
-  // Loaded late, so that other commands do not load the fleet.
+  // Imported here, so that other commands do not load the fleet.
   const { probeEngine } = await import('../../fleet/index.js')
   try {
     return judge(await probeEngine(config.engineBinary), config.engineAllowUnsafeVersion)

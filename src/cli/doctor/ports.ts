@@ -81,7 +81,7 @@ function holdsSocket(pid: string, inode: string): boolean {
   return files.some((file) => attempt(() => readlinkSync(`/proc/${pid}/fd/${file}`)) === `socket:[${inode}]`)
 }
 
-/** Reads a file of `/proc`: processes may end meanwhile, and those of other users cannot be read. */
+/** Reads from `/proc`; `undefined` if the process has ended or belongs to another user. */
 function attempt<Value>(read: () => Value): Value | undefined {
   try {
     return read()

@@ -14,9 +14,9 @@ const DAMAGED = 'Follow "A damaged store" in docs/operations.md. Undamaged data 
 const UNFINISHED = 'Run the same `homeport store copy` again, which continues it, or set --store to another store.'
 const MOST_SHOWN = 5
 
-/** Checks whether the store can be read, and says what a 2xx guarantees. With `deep`, verifies all checksums. */
+/** Checks whether the store can be read, and describes the durability of commits. With `deep`, verifies all checksums. */
 export async function checkStore(config: Config, depth: CheckDepth): Promise<Finding[]> {
-  // Loaded late, so that other commands do not load the store.
+  // Imported here, so that other commands do not load the store.
   const { checkPostgresStore, checkSqliteStore } = await import('../../store/maintenance.js')
   const { store, dataDir } = config
   if (store.kind === 'sqlite') {

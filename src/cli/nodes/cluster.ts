@@ -12,12 +12,12 @@ import { ServiceManager } from '../service-manager.js'
 import { startLocalPostgres } from './local-postgres.js'
 import { type ProcessSpec, runProcesses } from './processes.js'
 
-/** Time after the grace period of a server for its own end. */
+/** Time that a server has to end after its grace period. */
 const STOP_MARGIN_MS = 10_000
 
 /**
- * `homeport start --processes N`: as many nodes on this machine, which share the listening ports.
- * @param args the arguments of this process; each of the others gets the same, and what tells them apart.
+ * `homeport start --processes N`: runs N nodes on this machine, which share the listening ports.
+ * @param args the arguments of this process. Each node gets the same ones, and arguments that distinguish the nodes.
  */
 export function runAsProcesses(config: Config, args: readonly string[], io: Io): Promise<ExitCode> {
   const manager = new ServiceManager(io)
@@ -35,7 +35,7 @@ export function runAsProcesses(config: Config, args: readonly string[], io: Io):
   })
 }
 
-/** The first process is the node itself: its data directory is the one that was named. */
+/** The process of a node. The first one has the name and the data directory of the command. */
 function processSpec({ node, dataDir, peerPort }: Config, args: readonly string[], index: number): ProcessSpec {
   if (index === 0) return { name: `${node}`, args: [...args, '--processes', '1'] }
   const name = `${node}-${index + 1}`
@@ -44,8 +44,8 @@ function processSpec({ node, dataDir, peerPort }: Config, args: readonly string[
 }
 
 /**
- * `homeport dev --nodes N`: a cluster on this machine with a PostgreSQL of its own. Everything is deleted at the end.
- * @param args the arguments of this command, without those for the cluster.
+ * `homeport dev --nodes N`: runs a cluster on this machine with a new PostgreSQL server. Everything is deleted at the end.
+ * @param args the arguments of this command for all nodes.
  */
 export async function runDevCluster(nodes: number, config: Config, args: readonly string[], io: Io): Promise<ExitCode> {
   const stopRequests = stopSignals(systemClock)
@@ -56,7 +56,7 @@ export async function runDevCluster(nodes: number, config: Config, args: readonl
     const name = nameOf(index)
     const own = ['--node', name, '--data-dir', join(dir, name), '--advertise', '127.0.0.1']
     const ports = ['--queue-port', String(config.queuePort), '--peer-port', String(config.peerPort + index)]
-    // The first one makes the account, with the fixed credentials.
+    // The first node creates the account with the fixed credentials.
     const command = index === 0 ? 'dev' : 'start'
     return { name, args: [command, ...args, ...own, ...ports], env: { HOMEPORT_STORE: postgres.url } }
   })

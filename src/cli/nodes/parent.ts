@@ -1,9 +1,9 @@
 import cluster from 'node:cluster'
 
-/** What a server process sends to the one that runs it, as soon as it serves. */
+/** Message of a server process to its parent process, sent as soon as it serves. */
 export const SERVING = 'homeport serves'
 
-/** Says to the process that runs this one that it serves; nothing if there is none. */
+/** Notifies the parent process that this process serves; does nothing without a parent. */
 export function tellParent(): void {
   if (cluster.isWorker) process.send?.(SERVING)
 }

@@ -8,13 +8,13 @@ import { SERVING } from './parent.js'
 
 /** A server process to run: the arguments of `homeport`, and environment variables besides those of this process. */
 export interface ProcessSpec {
-  /** As messages call it. */
+  /** Name of the process in messages. */
   readonly name: string
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What runs the processes. */
+/** Settings and collaborators of `runProcesses`. */
 export interface ProcessesOptions {
   readonly specs: readonly ProcessSpec[]
   readonly io: Io
@@ -26,17 +26,17 @@ export interface ProcessesOptions {
   readonly onServing: () => void
 }
 
-/** A process that ends by itself is started again after this time, and later after each further end. */
+/** Delay before a process that ended by itself is restarted, milliseconds. It grows with each further end. */
 const RESTART_AFTER_MS = { first: 500, most: 30_000 }
-/** After this time of service, a process counts as well again. */
+/** A process that has served for this long counts as healthy again. */
 const WELL_AFTER_MS = 60_000
 
 /**
- * Runs several server processes, and starts each again that ends by itself. They share their listening ports: this process
- * accepts connections and hands them to the servers in turn. The first one starts alone, because it prepares the store.
+ * Runs several server processes, and restarts each one that ends by itself. They share their listening ports: this process
+ * accepts connections and hands them to the servers in turn. The first server starts alone, because it prepares the store.
  */
 export async function runProcesses(options: ProcessesOptions): Promise<ExitCode> {
-  // When all processes end at once, nothing else keeps this one alive until it starts them again.
+  // When all processes have ended, only this timer keeps this process alive until it restarts them.
   const awake = setInterval(() => undefined, RESTART_AFTER_MS.most)
   try {
     return await untilStopped(options)
@@ -74,7 +74,7 @@ async function stopAll(all: readonly ServerProcess[], options: ProcessesOptions,
   return result
 }
 
-/** How one life of a process ended. */
+/** How one run of a process ended. */
 interface End {
   readonly hasServed: boolean
   readonly wasWell: boolean
@@ -82,7 +82,7 @@ interface End {
   readonly how: string
 }
 
-/** A process, in all its lives. */
+/** A server process, which is restarted when it ends by itself. */
 class ServerProcess {
   readonly #spec: ProcessSpec
   readonly #number: number
@@ -104,14 +104,14 @@ class ServerProcess {
     this.#clock = clock
   }
 
-  /** Resolves when it serves, or when its first life has ended without that. */
+  /** Resolves when the process serves, or when its first run has ended without serving. */
   start(): Promise<'serves' | 'failed'> {
     return new Promise((resolve) => {
       this.#over = this.#live(() => resolve('serves')).then(() => resolve('failed'))
     })
   }
 
-  /** One life after the other, until it is stopped or the first one has not served. */
+  /** Runs and restarts the process until it is stopped, or until the first run has ended without serving. */
   async #live(onServing: () => void): Promise<void> {
     for (let failures = 0, isFirst = true; !this.#isStopping; isFirst = false) {
       const end = await this.#once(onServing)
@@ -123,7 +123,7 @@ class ServerProcess {
     }
   }
 
-  /** One life. Never rejects. */
+  /** Runs the process once. Never rejects. */
   async #once(onServing: () => void): Promise<End> {
     let servedAt = Number.POSITIVE_INFINITY
     const how = await this.#run(() => {
@@ -137,7 +137,7 @@ class ServerProcess {
     return { hasServed: wellMs >= 0, wasWell: wellMs >= WELL_AFTER_MS, how }
   }
 
-  /** Resolves with how it ended. Rejects when the system does not start it, for example for lack of memory. */
+  /** Resolves with how the process ended. Rejects when the system cannot start it, for example for lack of memory. */
   async #run(onServing: () => void): Promise<string> {
     cluster.setupPrimary({ args: [...this.#spec.args] })
     const worker = cluster.fork({ ...this.#spec.env, [PROCESS_VARIABLE]: String(this.#number) })
@@ -148,7 +148,7 @@ class ServerProcess {
     try {
       return await new Promise((resolve, reject) => {
         worker.once('exit', (code, signal) => resolve(signal ?? `code ${code}`))
-        // One that runs ends by an exit.
+        // The end of a running process is its exit event.
         worker.on('error', (error) => worker.process.pid === undefined && reject(error))
       })
     } finally {
@@ -156,7 +156,7 @@ class ServerProcess {
     }
   }
 
-  /** Resolves when it has ended. */
+  /** Resolves when the process has ended. */
   stop(): Promise<void> {
     this.#isStopping = true
     this.#halt()

@@ -27,10 +27,10 @@ interface StandbyFlags {
   readonly copies?: number
 }
 
-/** The nodes that the home of each database chooses. */
+/** Instead of the name of a node: the home of each database chooses the nodes. */
 const AUTO = 'auto'
 
-/** `homeport nodes standby`: which nodes keep copies of a database. */
+/** `homeport nodes standby`: sets which nodes keep copies of a database. */
 export const standbyCommand = remote<StandbyFlags, [string?]>({
   name: 'standby',
   summary: 'keep copies of a database on other nodes',
@@ -75,9 +75,9 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
   },
 })
 
-/** Ends one standby of a database, or all. Answers what is true then. */
+/** Ends one standby of a database, or all of them. Returns the text of the result. */
 async function end(api: Session['api'], off: string | true, given: string | undefined): Promise<string> {
-  // In "--off <database>" the option takes the database.
+  // In "--off <database>", Commander reads the database as the value of the option.
   const [database, name] = given === undefined && off !== true ? [off, undefined] : [given, off]
   if (database === undefined) throw misused('Give a database.')
   const id = await anyDatabaseId(api, database)
@@ -100,7 +100,7 @@ function copiesOf(text: string): number {
   throw new InvalidArgumentError(`Give a number from 1 to ${MOST_STANDBYS}.`)
 }
 
-/** `homeport nodes standbys`: all of them. */
+/** `homeport nodes standbys`: lists all standbys. */
 export const standbysCommand = remote({
   name: 'standbys',
   summary: 'list the copies of databases on other nodes',

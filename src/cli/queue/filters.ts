@@ -48,7 +48,7 @@ export function requireSelection(
   throw misused(problem)
 }
 
-/** A page of a list, of which a request may have looked at a part only. */
+/** A page of a list. A request may have searched only a part of the list. */
 interface ListPage {
   readonly cursor?: string
   readonly searchedTo?: number
@@ -61,7 +61,7 @@ export const moreBelow = ({ cursor, searchedTo }: ListPage): string => {
   return `Searched as far as ${moment(searchedTo)}. Search on: --cursor ${cursor}\n`
 }
 
-/** A page that was searched for, as text. `what`: the noun in plural. `table`: the text of at least one row. */
+/** The text of a page of search results. `what`: the noun in plural. `table`: builds the table if there are rows. */
 export function foundText<Row>(what: string, page: ListPage, rows: readonly Row[], table: () => string): string {
   const none = page.cursor === undefined ? `No ${what} match.\n` : `No ${what} match so far.\n`
   return (rows.length === 0 ? none : table()) + moreBelow(page)

@@ -72,7 +72,7 @@ export const logsCommand = remote<LogOptions>({
 
 const table = (io: Io, rows: readonly LogEntry[]): string => renderTable(io, COLUMNS, rows, 'No messages match.\n')
 
-/** A message has several log entries; this many are read for each message that is listed. */
+/** Log entries to read for each message that is listed: a message has several. */
 const ENTRIES_PER_MESSAGE = 4
 const MOST_ENTRIES = 1000
 

@@ -53,12 +53,12 @@ export function resendFlags(command: Command): Command {
 export const resendHeaders = ({ delay, retries, retryDelay }: ResendOptions): Record<string, string> =>
   deliveryHeaders(given({ delay, retries, retryDelay }))
 
-/** A setting that the API refuses where it contradicts others. */
+/** A setting that the API refuses for some operations. */
 type Refused = 'notBefore' | 'priority'
 
 /**
  * Adds the flags of a delivery; each is a header of the API.
- * @param refused a setting that the operation does not take.
+ * @param refused a setting that the operation does not accept.
  */
 export function deliveryFlags(command: Command, refused?: Refused): Command {
   command
@@ -176,7 +176,7 @@ const FLAGS: Readonly<Record<string, string>> = {
 
 /**
  * Awaits a request whose headers come from flags.
- * @throws HomeportError that of the request; a refusal names the flags instead of the headers.
+ * @throws HomeportError the error of the request; a refusal names the flags instead of the headers.
  */
 export async function withFlags<Answer>(request: Promise<Answer>): Promise<Answer> {
   try {

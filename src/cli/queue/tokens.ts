@@ -57,7 +57,7 @@ interface CreateOptions extends TeamOption {
   readonly expires?: number
 }
 
-/** The scope that the flags say: naming a queue or a key is enough. */
+/** The scope from the flags: a flag for a queue or a key implies its scope. */
 function scopeOf({ scope, queue, flowControlKey }: CreateOptions): CreateOptions['scope'] {
   return scope ?? (queue !== undefined ? 'queue' : flowControlKey !== undefined ? 'flow_control' : 'all')
 }

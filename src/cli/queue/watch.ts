@@ -14,7 +14,7 @@ import { type FilterOptions, filterFlags, filtersOf } from './filters.js'
 type Entry = Static<typeof Event>
 
 const PAGE = 1_000
-/** An entry may become visible this much later than its time says: its transaction has to end first. */
+/** An entry may become visible up to this long after its time, when its transaction commits. */
 const LATE_MS = 10_000
 const ENDS: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED'])
 
@@ -44,13 +44,13 @@ async function toTheEnd(session: Session, ids: readonly string[]): Promise<void>
   session.endWith([...ends.values()].every((state) => state === 'DELIVERED') ? DONE : FAILED)
 }
 
-/** Begins with `--from`, or now. */
+/** Prints new entries until Ctrl-C, beginning with the time of `--from`, or now. */
 async function untilStopped(session: Session, options: FilterOptions): Promise<void> {
   const filters = filtersOf(options)
   const entries = new NewEntries<Entry>(keyOf)
   const begin = filters.fromDate ?? (await serverTime(session.api))
   let newest = begin
-  // What happens during a long reading, in the part of the log that it has read already, is found by the next one.
+  // A long reading misses entries that are added to pages which it has already read. The next reading goes back that far.
   let windowMs = LATE_MS
   const read = async () => {
     const beganMs = performance.now()
@@ -67,14 +67,14 @@ async function untilStopped(session: Session, options: FilterOptions): Promise<v
   }
 }
 
-/** Now by the clock of the server. */
+/** The current time by the clock of the server. */
 async function serverTime(api: Api): Promise<number> {
   const response = await api.stream(listLogs, { query: { count: 1 } })
   await response.body?.cancel()
   return Date.parse(response.headers.get('date') ?? '') || Date.now()
 }
 
-/** All pages. */
+/** Reads all pages of entries. */
 async function entriesOf(api: Api, filters: object): Promise<Entry[]> {
   const found: Entry[] = []
   let cursor: string | undefined

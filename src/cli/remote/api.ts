@@ -7,7 +7,7 @@ import { failedWith, misused, notFound } from '../errors.js'
 import { type Access, accessTo, type Connection } from './connection.js'
 import { withCommands } from './requests.js'
 
-/** The parts of a request, in the types of its endpoint. */
+/** The arguments of a request, with the types of its endpoint. */
 export interface Request<Params extends TSchema, Query extends TSchema, Body extends BodyShape> {
   readonly params?: Static<Params>
   readonly query?: Static<Query>
@@ -40,7 +40,7 @@ export class Api {
     return this.#connection.origin
   }
 
-  /** The data directory of the server, if it was found by it on this machine. */
+  /** The data directory of the server, if the command found the server on this machine by its data directory. */
   get dataDir(): string | undefined {
     return this.#connection.dataDir
   }
@@ -65,7 +65,7 @@ export class Api {
     return parsed(endpoint.success.body, value)
   }
 
-  /** The same for operations whose status or headers count: the caller checks them and validates the body. */
+  /** As `call`, for operations whose status or headers matter: the caller checks them and validates the body. */
   async send<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Shape extends TSchema>(
     endpoint: Endpoint<Params, Query, Body, Shape>,
     request: Request<Params, Query, Body> = {},
@@ -77,7 +77,7 @@ export class Api {
     return { status: response.status, headers: response.headers, value: text === '' ? {} : tryParseJson(text) }
   }
 
-  /** The same for streams: returns the response itself. */
+  /** As `call`, for streams: returns the response itself. */
   async stream<Params extends TSchema, Query extends TSchema, Body extends BodyShape, Shape extends TSchema>(
     endpoint: Endpoint<Params, Query, Body, Shape>,
     request: Request<Params, Query, Body> = {},
@@ -143,7 +143,7 @@ function initOf(
   return { ...init, body: body as NonNullable<RequestInit['body']>, ...(isStream && { duplex: 'half' as const }) }
 }
 
-/** @throws HomeportError `cli_misused` for a header that HTTP cannot carry. */
+/** @throws HomeportError `cli_misused` for a header that HTTP does not allow. */
 function refuseInvalidHeader(name: string, value: string): void {
   try {
     new Headers([[name, value]])
@@ -154,7 +154,7 @@ function refuseInvalidHeader(name: string, value: string): void {
   }
 }
 
-/** @param origin where the credentials come from: the caller may have forgotten which ones are used. */
+/** @param origin where the credentials come from, for the message: the user may not know which ones were used. */
 async function refusalOf(response: Response, origin: string): Promise<HomeportError> {
   const body = tryParseJson(await response.text().catch(() => ''))
   const error = isObject(body) ? body.error : undefined

@@ -25,7 +25,7 @@ export interface Connection {
   /** Where the credentials come from, for messages: `profile "prod"`. */
   readonly origin: string
   readonly profile: Partial<Profile>
-  /** The data directory, of a server on this machine that was found by it. */
+  /** The data directory, if the server was found by it on this machine. */
   readonly dataDir?: string
 }
 
@@ -45,7 +45,7 @@ export async function connectionOf(command: Command): Promise<Connection> {
 }
 
 /**
- * The server that a profile or variables name; undefined when the command calls one that was found by its data directory.
+ * The server that a profile or environment variables name; undefined when the server is to be found by its data directory.
  * @param places flags of the command that name a server on this machine.
  * @throws HomeportError `cli_not_found`.
  */
@@ -83,7 +83,7 @@ async function stored(name: string): Promise<Connection> {
 }
 
 async function local(config: Config): Promise<Connection> {
-  // Loaded late: this import loads most of the server, which a profile does not need.
+  // Imported here: it loads most of the server, which is not needed with a profile.
   const { credentialsPath, readCredentials } = await import('../../accounts/credentials.js')
   const credentials = await readCredentials(config.dataDir)
   if (credentials === undefined) throw noCredentialsAt(credentialsPath(config.dataDir))

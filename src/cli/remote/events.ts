@@ -16,8 +16,8 @@ export interface ServerEvent {
 }
 
 /**
- * Yields the events of a stream for as long as they are wanted. Reconnects for up to a minute when the connection is
- * lost or the server restarts.
+ * Yields the events of a stream until the caller stops. When the connection is lost or the server restarts, tries to
+ * reconnect for up to a minute.
  * @param open connects; it gets the id of the last event, if there was one.
  * @throws HomeportError `server_refused`; `server_unreachable` at once when the first connection fails.
  */
@@ -51,7 +51,7 @@ const sleep = (ms: number): Promise<void> =>
     setTimeout(resolve, ms)
   })
 
-/** Whether an error only says that the server is not available now. */
+/** Whether an error means that the server is temporarily unavailable. */
 export function isTemporary(error: unknown): boolean {
   // `fetch` reports an interrupted body as a TypeError.
   if (!(error instanceof HomeportError)) return error instanceof TypeError

@@ -1,7 +1,7 @@
 import { suggestion } from '../../config/index.js'
 import { misused, notFound } from '../errors.js'
 
-/** What can be named by its id or its name. */
+/** An item that a user can name by its id or its name. */
 export interface Named {
   readonly id: string
   readonly name: string
@@ -11,7 +11,7 @@ const MOST_NAMED = 10
 
 /**
  * Selects the item with this id or name. An id takes precedence.
- * @param what what the items are, such as `database`; `homeport <list>` lists them.
+ * @param what the noun for an item, such as `database`; `homeport <list>` lists the items.
  * @throws HomeportError `cli_not_found`, or `cli_misused` when several have the name.
  */
 export function pickNamed<Item extends Named>(

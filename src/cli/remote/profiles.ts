@@ -67,7 +67,7 @@ export function profileNamed(all: Profiles, name: string): Profile {
   throw notFound(problem)
 }
 
-/** @throws HomeportError `cli_misused` for a name with other characters than these. */
+/** Checks the name of a profile. @throws HomeportError `cli_misused` for a name with characters that are not allowed. */
 export function checkProfileName(name: string): string {
   if (NAME.test(name)) return name
   const problem = `"${name}" is not a valid profile name: use at most 64 letters, digits, ".", "_" and "-".`

@@ -1,6 +1,6 @@
-/** Errors of the server name requests of the API. This names the commands that send them. */
+/** Errors of the server name requests of the API. This file replaces these with the commands that send them. */
 
-/** A request with a command for it. Words in braces stand for anything, and appear in the command. */
+/** Requests with a command for each. Words in braces match any text, which is inserted into the command. */
 const COMMANDS: readonly (readonly [request: string, command: string])[] = [
   ['GET /v2/accounts', 'accounts list'],
   ['GET /v2/alerts/channels', 'alerts channels'],
@@ -43,7 +43,7 @@ const PATTERNS = COMMANDS.map(([request, command]) => {
   return { pattern: new RegExp(`${parts.join(FILLED)}(?![\\w/?-])`, 'g'), command }
 })
 
-/** A text of the server with the commands instead of the requests; unknown requests stay. */
+/** Replaces the requests in a text of the server with commands; unknown requests stay. */
 export const withCommands = (text: string): string =>
   PATTERNS.reduce(
     (before, { pattern, command }) =>

@@ -2,15 +2,15 @@ import { commandClock, pause } from '../../base/index.js'
 import { isTemporary, RECONNECT_MS } from './events.js'
 import type { Session } from './remote.js'
 
-/** Follows logs that the server has no stream for, by reading them again and again. */
+/** Follows logs for which the server has no stream, by polling. */
 
 const EVERY_MS = 500
-/** A reading may take long, as that of a long log: the server works for it a fifth of the time at most. */
+/** The pause after a reading, as a multiple of its time: so polling a long log uses at most a fifth of the server's time. */
 const REST_FACTOR = 4
 
 /**
- * Yields what `read` finds, twice a second if that is quick, for as long as it is wanted. Goes on for up to a minute when
- * the server restarts.
+ * Yields the results of `read`, twice a second if it is quick, until the caller stops. When the server restarts, retries for
+ * up to a minute.
  * @throws what `read` throws; at once when the first reading fails.
  */
 export async function* readings<Found>(read: () => Promise<Found>): AsyncGenerator<Found> {
@@ -37,7 +37,7 @@ interface Entry {
   readonly time: number
 }
 
-/** Finds the entries of a log that it was not given before. */
+/** Finds the new entries in successive readings of a log. */
 export class NewEntries<Kind extends Entry> {
   readonly #keyOf: (entry: Kind) => string
   readonly #seen = new Map<string, number>()

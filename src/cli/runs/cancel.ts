@@ -63,11 +63,11 @@ async function dryRun({ api, show }: Session, selector: Selector): Promise<void>
   })
 }
 
-/** A dry run counts the runs first, so that the user confirms a number. Of nothing there is nothing to confirm. */
+/** Counts the runs with a dry run, so that the user confirms a number. Without a match there is nothing to confirm. */
 async function ask({ api, confirm, show }: Session, selector: Selector): Promise<'confirmed' | 'nothing'> {
   const answer = await api.call(cancelWorkflowRuns, { body: { ...selector, dryRun: true } })
   const { matched = 0, unreadable } = answer
-  // A fence holds runs that begin later, so it is of use without a match.
+  // A fence keeps later runs from starting, so it is useful even without a match.
   if (matched === 0 && selector.fenceUntil === undefined) {
     const text = `No active run matches. Nothing was changed.\n${unreadableLine(answer)}`
     show({ cancelled: 0, ...given({ unreadable }) }, () => text)

@@ -62,7 +62,7 @@ interface Answer {
 /** How a sentence about a failed attempt ends. `unanswered` introduces the reason why there was no answer. */
 function attemptText({ status, error }: Answer, unanswered: string): string {
   const code = `HTTP ${status}`
-  // The sentence has a full stop of its own.
+  // The sentence around the error has its own full stop.
   const said = error.replace(/\.$/, '')
   if (status === 0) return `${unanswered}${said}`
   return error === code ? `, after ${code}` : `, after ${code}: ${said}`

@@ -75,7 +75,7 @@ function orderOf({ sort, reverse }: ListOptions): { sort?: RunSort; direction?: 
   return { ...given({ sort }), direction: usualDirection(sort ?? 'created') === 'asc' ? 'desc' : 'asc' }
 }
 
-/** The line below a list of which not all runs could be sorted. */
+/** The line below a list that does not contain all runs, because there were too many to sort. */
 function sortedText({ sortedFrom }: { sortedFrom?: number }): string {
   if (sortedFrom === undefined) return ''
   const since = `the newest ${whole(MOST_SORTED)}, created since ${moment(sortedFrom)}`

@@ -34,7 +34,7 @@ const selectionFlags = (command: Command): Command =>
 
 const WORDS = { url: 'whose URL begins with this text', from: 'created after', to: 'created before' }
 
-/** `homeport runs pause`: holds runs where they stand. */
+/** `homeport runs pause`: pauses runs. */
 export const pauseCommand = remote<PauseOptions, [string[]]>({
   name: 'pause',
   summary: 'pause workflow runs: nothing of them is sent until `homeport runs unpause`',
@@ -80,7 +80,7 @@ export const unpauseCommand = remote<SelectionOptions, [string[]]>({
 
 type Kind = { readonly kind: 'pauseRuns'; readonly pauseClock: 'keep' | 'hold' } | { readonly kind: 'unpauseRuns' }
 
-/** Does it to all active runs that match, as a bulk action. */
+/** Pauses or unpauses all active runs that match, with a bulk action. */
 async function inBulk(session: Session, kind: Kind, options: SelectionOptions): Promise<void> {
   const filters = { ...runFilters(options), ...conditionsOf(options) }
   requireSelection('runs', [], filters, options.all)

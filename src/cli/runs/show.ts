@@ -66,7 +66,7 @@ function stepsTable(io: Io, { steps }: SeenRun): string {
   return renderTable(io, COLUMNS, rows)
 }
 
-/** How long a step took and where the time went, longest first: `1.2s: back-off 1s, endpoint 190ms, overhead 2ms`. */
+/** How long a step took, and its phases, longest first: `1.2s: back-off 1s, endpoint 190ms, overhead 2ms`. */
 function timeText({ time }: Step): string | undefined {
   if (!time) return undefined
   const totals = new Map<string, number>()

@@ -10,7 +10,7 @@ import { findRun } from './find.js'
 
 type Entry = Static<typeof RunEvent>
 
-/** The results of steps may be large, and a line does not show them. */
+/** Bodies are truncated to this length: results of steps may be large, and a line shows only their beginning. */
 const SHOWN_CHARACTERS = 200
 const ENDS: ReadonlySet<string> = new Set(['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'])
 
@@ -37,7 +37,7 @@ export const watchCommand = remote({
 const keyOf = ({ time, state, messageId, stepInfo }: Entry): string =>
   [time, state, messageId, stepInfo?.stepId, stepInfo?.stepName].join(' ')
 
-/** Whose entry it is: states of runs and steps have the same words. A step has its name from its result. */
+/** The subject of an entry, because states of runs and steps have the same words. Only a step with a result has its name. */
 function subjectOf(state: Entry['state'], stepName: string | undefined): string | undefined {
   if (stepName !== undefined) return `"${stepName}"`
   if (state.startsWith('RUN_')) return 'run'

@@ -72,7 +72,7 @@ async function copy(config: Config, { from, to }: Ends, { dryRun }: CopyFlags, i
 
 const locationOf = (store: StoreChoice): string => (store.kind === 'sqlite' ? 'sqlite' : store.url)
 
-/** The end that is not given is the configured store. */
+/** The source and the target of the copy. The one that no flag names is the configured store. */
 function endsOf(flags: CopyFlags, config: Config): Ends {
   const from = flags.from === undefined ? config.store : storeIn('--from', flags.from)
   const to = flags.to === undefined ? config.store : storeIn('--to', flags.to)

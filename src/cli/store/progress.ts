@@ -4,11 +4,11 @@ import type { Io } from '../io.js'
 import { duration, figure } from '../terminal/figures.js'
 
 const BAR_WIDTH = 30
-/** Without a terminal, a line is written at each step of this size. */
+/** Without a terminal, a line is printed each time the progress has grown by this much. */
 const STEP_PERCENT = 10
 /** The bar moves this often. */
 const REDRAW_MS = 100
-/** The first figures say little about the time left. */
+/** The time left is not estimated before this time, because the first figures are unreliable. */
 const SETTLED_MS = 2_000
 
 const VERBS = { copy: 'copied', compare: 'compared' } as const

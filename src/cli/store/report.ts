@@ -4,7 +4,7 @@ import { bytes, counted, duration, figure } from '../terminal/figures.js'
 import { type Column, renderTable } from '../terminal/table.js'
 import { printable } from '../terminal/text.js'
 
-/** Whether everything in the source is in the target, or can be. */
+/** Whether everything in the source was copied, or can be copied in case of a dry run. */
 export function isComplete({ damage }: CopyReport): boolean {
   return damage.gaps.length === 0 && damage.setAside === 0 && damage.lost.length === 0
 }

@@ -7,7 +7,7 @@ import { addFlags, configOf } from '../flags.js'
 import { addExamples, type CommandMaker } from '../remote/remote.js'
 import { withStoppedServer } from './locked.js'
 
-/** `homeport store upgrade`: what the first start of a new version does to the store, without a start. */
+/** `homeport store upgrade`: migrates the store as the first start of a new version does, without starting a server. */
 export const upgradeStoreCommand: CommandMaker = (io, end) => {
   const command = new Command('upgrade').description(
     'bring the schema of the store to this version, as the next start would; the server must be stopped',

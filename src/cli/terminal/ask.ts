@@ -33,7 +33,7 @@ export async function ask(terminal: Terminal, question: string): Promise<string>
   return answerOf(createInterface({ input: terminal.input, output: process.stderr }), question)
 }
 
-/** @throws HomeportError `cli_misused` for Ctrl-C and Ctrl-D. */
+/** Reads one line. @throws HomeportError `cli_misused` for Ctrl-C and Ctrl-D. */
 async function answerOf(lines: Interface, question: string): Promise<string> {
   try {
     return await lines.question(question)

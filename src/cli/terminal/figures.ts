@@ -3,15 +3,15 @@ import { duration, ISO_TIME, bytes as size, whole } from '../../contract/words/f
 
 export { andMore, counted, dollars, duration, trimmed } from '../../contract/words/figures.js'
 
-/** `3 GB`, `1.5 KB`; `no limit` for the limit that means none. */
+/** `3 GB`, `1.5 KB`; `no limit` for `NO_LIMIT`. */
 export const bytes = (count: number): string => (count >= NO_LIMIT ? 'no limit' : size(count))
 
-/** `12,345`; `no limit` for the limit that means none. */
+/** `12,345`; `no limit` for `NO_LIMIT`. */
 export const figure = (count: number): string => (count >= NO_LIMIT ? 'no limit' : whole(count))
 
 /**
- * A time in the time zone of this machine, with its offset: `2026-11-21 14:45:10+01:00`, or `2026-11-21 13:45:10Z`. The
- * one format of the command line; flags such as `--from` take it.
+ * A time in the time zone of this machine, with its offset: `2026-11-21 14:45:10+01:00`, or `2026-11-21 13:45:10Z`. All
+ * times of the command line have this format, and flags such as `--from` accept it.
  */
 export function moment(atMs: number | undefined): string | undefined {
   if (atMs === undefined || atMs === 0) return undefined
@@ -20,7 +20,7 @@ export function moment(atMs: number | undefined): string | undefined {
   return `${local}${offset === 0 ? 'Z' : offsetText(offset)}`
 }
 
-/** A text of the server, with its times as the command line writes them. */
+/** Rewrites the times in a text of the server in the format of the command line. */
 export const withMoments = (text: string): string =>
   text.replaceAll(ISO_TIME, (time) => moment(Date.parse(time)) ?? time)
 
@@ -30,7 +30,7 @@ function offsetText(minutes: number): string {
   return `${minutes < 0 ? '-' : '+'}${two(distance / 60)}:${two(distance % 60)}`
 }
 
-/** The same for Unix seconds. */
+/** As `moment`, for Unix seconds. */
 export const momentOfSeconds = (at: number | undefined): string | undefined => moment(at === undefined ? at : at * 1000)
 
 /** A time and its distance: `2026-11-21 13:45:10Z (5m ago)`, `2026-11-21 15:45:10Z (in 2h)`. */
@@ -47,7 +47,7 @@ function distanceOf(atMs: number, nowMs: number): string {
 
 const BARS = '▁▂▃▄▅▆▇█'
 
-/** A chart of one line, from zero to the highest value. With more values than `most` bars, a bar is the highest of several. */
+/** A chart of one line, from zero to the highest value. With more than `most` values, a bar shows the highest of several. */
 export function sparkline(all: readonly number[], most = all.length): string {
   const perBar = Math.ceil(all.length / most) || 1
   const bars = Math.ceil(all.length / perBar)

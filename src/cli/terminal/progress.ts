@@ -10,10 +10,10 @@ export interface Progress {
 }
 
 const BAR_WIDTH = 30
-/** Without a terminal, a line is written at each step of this size. */
+/** Without a terminal, a line is printed each time the progress has grown by this much. */
 const STEP_PERCENT = 10
 
-/** A moving bar on a terminal, else a line now and then. Always on stderr; nothing as long as the total is 0. */
+/** A moving bar on a terminal, otherwise single lines. Always on stderr; prints nothing while the total is 0. */
 export function progressOf(io: Io, what: string): Progress {
   const { at, end } = io.terminal?.err === true ? movingBar(io, what) : plainLines(io, what)
   return { at: (done, total) => (total > 0 ? at(done, total) : undefined), end }

@@ -11,7 +11,7 @@ export interface Column<Row> {
   readonly tone?: (row: Row) => Tone
   /** This column may be cut when a row is too long. Ids are never cut, so that they can be copied. */
   readonly cuts?: true
-  /** On a narrow terminal, the table does without this column: `--json` and the commands for one object have it. */
+  /** Left out on a narrow terminal: `--json` and the commands for one object still show the value. */
   readonly isExtra?: boolean
 }
 
@@ -24,18 +24,18 @@ export const stateColumn = <Row>(wordOf: (row: Row) => StateWord, title = 'STATE
 
 /** Space between two columns. */
 const GAP = '  '
-/** The least width of a cut column. */
+/** The minimum width of a cut column. */
 const LEAST_WIDTH = 8
 
 /**
- * A table with a header. On a terminal, the widest columns among those that may be cut are cut until a row fits into a
- * line. In a pipe or a file, values are complete.
- * @param none what is written instead if there are no rows. Default: the header alone.
+ * A table with a header. On a terminal, the widest columns that may be cut are cut until a row fits into a line. In a pipe
+ * or a file, values are complete.
+ * @param none text to return if there are no rows. Default: only the header.
  */
 export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: readonly Row[], none?: string): string {
   if (rows.length === 0 && none !== undefined) return none
   const paint = paintOf(io)
-  // A column of notes has no title, and takes no space without a note.
+  // A column of notes has no title; it is left out if there are no notes.
   const used = all.filter(({ title, value }) => title !== '' || rows.some((row) => value(row) !== undefined))
   const columns = io.terminal?.out === true ? thatFit(used, rows, io.terminal.columns()) : used
   const titles = columns.map(({ title }) => title)
@@ -55,7 +55,7 @@ export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: read
   return [head, ...lines].join('')
 }
 
-/** Leaves out extra columns, the last first, until the others fit into a line when they are cut. */
+/** Leaves out extra columns, the last one first, until the others fit into a line (when cut to their minimum). */
 function thatFit<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],

@@ -3,7 +3,7 @@ import type { Io } from '../io.js'
 
 export { printable } from '../../base/index.js'
 
-/** Accents, joiners and variation selectors take no column of their own. */
+/** Accents, joiners and variation selectors take no column. */
 const NARROW = /[\p{M}\p{Cf}]/u
 /** Terminals show these in two columns: Chinese, Japanese and Korean letters, full-width forms, emoji. */
 const WIDE =

@@ -1,4 +1,4 @@
-/** `homeport workflows`: pauses and resumes all runs of a workflow, those of today and those that begin. */
+/** `homeport workflows`: pauses and resumes a workflow: its active runs, and runs that begin later. */
 import type { Command } from 'commander'
 import type { Static } from 'typebox'
 import { listPausedWorkflows, pauseWorkflow, resumeWorkflow } from '../../contract/bulk/paused.js'
