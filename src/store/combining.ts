@@ -1,7 +1,7 @@
 import { systemClock, type Timer } from '../base/index.js'
 import type { AnyOperation } from './operation.js'
 
-/** How calls of an operation are combined, whatever their types. */
+/** How calls of an operation are combined, for any types. */
 export type AnyCombining = NonNullable<AnyOperation['combining']>
 
 /**

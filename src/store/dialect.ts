@@ -39,8 +39,8 @@ export interface Dialect {
   /** `column` is one of the numbers of a list parameter. */
   inNumbers(column: string, list: readonly number[]): RawBuilder<boolean>
   /**
-   * The same for a long list that successive statements of a transaction have in common, as the same object: SQLite keeps
-   * its numbers in a table from one statement to the next.
+   * As `inNumbers`, for a long list that successive statements of a transaction share as the same object: SQLite keeps its
+   * numbers in a table from one statement to the next.
    */
   inSharedNumbers(column: string, list: readonly number[]): RawBuilder<boolean>
   /** `column`, or an expression, is one of the texts of a list parameter. */
@@ -69,11 +69,11 @@ export interface Dialect {
   textRows(list: readonly string[]): AliasedRawBuilder<{ value: string }, 'item'>
   /** All values of a column as a JSON list, unordered: thousands of rows would cost several times as much. */
   listOf(column: string): RawBuilder<string>
-  /** The same without NULLs. */
+  /** As `listOf`, without NULLs. */
   listOfKnown(column: string): RawBuilder<string>
   /** Locks the selected rows until the end of the transaction, where transactions run concurrently. */
   forUpdate<Builder extends { forUpdate(): Builder }>(builder: Builder): Builder
-  /** The same, without the rows that another transaction has locked. */
+  /** As `forUpdate`, but skips rows that another transaction has locked. */
   forUpdateSkipLocked<Builder extends { forUpdate(): Builder; skipLocked(): Builder }>(builder: Builder): Builder
   /**
    * Whether a column has one of the values that a subquery selects and locks. They are an array and not rows to join:

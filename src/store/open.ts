@@ -24,7 +24,7 @@ export interface StoreSettings {
   readonly onDamage?: (damage: StoreDamage) => void
   /** Called whenever PostgreSQL has refused a write because its disk is full. */
   readonly onFull?: () => void
-  /** Called from time to time with how far the clock of PostgreSQL is ahead of ours, and whether that is too far. */
+  /** Called regularly with the time by which PostgreSQL's clock is ahead of this machine's, and whether that is too much. */
   readonly onClock?: (aheadMs: number, isTooFar: boolean) => void
   /** Counts transactions, for metrics. */
   readonly meter?: StoreMeter

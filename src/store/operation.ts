@@ -14,8 +14,8 @@ export interface Operation<Args, Result> {
   readonly access: 'read' | 'write'
   readonly body: (args: Args) => Transaction<Result>
   /**
-   * For a write that nobody waits for: it may be delayed this long, to share the commit of another write. Default: no
-   * delay.
+   * For a write whose caller does not wait: the most that it may be delayed to share the commit of another write. Default:
+   * no delay.
    */
   readonly maxDelayMs?: number
   /**
@@ -95,7 +95,7 @@ export interface CallCombining<Args, Result> {
   /** The operation that is called instead. */
   readonly operation: Pick<AnyOperation, 'name'>
   readonly join: (all: readonly Args[]) => unknown
-  /** The same for PostgreSQL, if `join` packs the calls for another thread: PostgreSQL is called from this one. */
+  /** For PostgreSQL, if `join` packs the calls for another thread, which PostgreSQL does not need. Default: as on SQLite. */
   readonly here?: { readonly operation: Pick<AnyOperation, 'name'>; readonly join: (all: readonly Args[]) => unknown }
   /** Splits the result of the combined call into those of the calls, in order. */
   readonly split: (result: unknown, all: readonly Args[]) => readonly Result[]

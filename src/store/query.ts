@@ -82,7 +82,7 @@ function compiledOnce<Params extends object, Row>(
 /** Shapes of one list that are kept for good: more than people use. */
 const SHAPES_KEPT = 64
 /** Further shapes that are kept at a time; the oldest is evicted. */
-const SHAPES_PASSING = 64
+const SHAPES_RECENT = 64
 
 /**
  * Declares queries that differ by their shape, such as the conditions of a list. Each is built at its first use.
@@ -96,10 +96,10 @@ export function queriesByShape<Shape extends readonly unknown[], Params extends 
   build: (building: Building<Params>, ...shape: Shape) => Compilable<Row>,
 ): (...shape: Shape) => Query<Params, Row> {
   const kept = new Map<string, Query<Params, Row>>()
-  const passing = new Map<string, Query<Params, Row>>()
+  const recent = new Map<string, Query<Params, Row>>()
   return (...shape) => {
     const name = shape.map(String).join(';')
-    const known = kept.get(name) ?? passing.get(name)
+    const known = kept.get(name) ?? recent.get(name)
     if (known) return known
     const builder: Builder<Params, Row> = (building) => build(building, ...shape)
     if (kept.size < SHAPES_KEPT) {
@@ -108,9 +108,9 @@ export function queriesByShape<Shape extends readonly unknown[], Params extends 
       return made
     }
     const made = compiledOnce(builder, () => undefined)
-    const [oldest] = passing.keys()
-    if (oldest !== undefined && passing.size >= SHAPES_PASSING) passing.delete(oldest)
-    passing.set(name, made)
+    const [oldest] = recent.keys()
+    if (oldest !== undefined && recent.size >= SHAPES_RECENT) recent.delete(oldest)
+    recent.set(name, made)
     return made
   }
 }
@@ -157,7 +157,7 @@ function isInOrder(row: object, columns: readonly string[]): boolean {
   return own.length === columns.length && own.every((column, index) => column === columns[index])
 }
 
-/** The same object as a record. A copy would cost more than running the statement. */
+/** Casts an object to a record. A copy would cost more than running the statement. */
 function membersOf(params: object): Readonly<Record<string, unknown>> {
   return params as Readonly<Record<string, unknown>>
 }

@@ -10,15 +10,15 @@ export interface StoreWatch {
   readonly onDamage: (damage: StoreDamage) => void
   /** Called whenever PostgreSQL has refused a write because its disk is full; the caller gets `store_full`. */
   readonly onFull?: () => void
-  /** Called from time to time with how far the clock of PostgreSQL is ahead of ours, and whether that is too far. */
+  /** Called regularly with the time by which PostgreSQL's clock is ahead of this machine's, and whether that is too much. */
   readonly onClock?: (aheadMs: number, isTooFar: boolean) => void
   /** Counts transactions, for metrics. */
   readonly meter?: StoreMeter
 }
 
 /**
- * Who else may use a PostgreSQL store. `alone`: nobody. `cluster`: the nodes of a cluster. `cluster upkeep`: the same, with
- * few connections of its own, so that a node's beats never wait behind its other work. SQLite: always `alone`.
+ * Who else may use a PostgreSQL store. `alone`: nobody. `cluster`: the nodes of a cluster. `cluster upkeep`: the nodes of a
+ * cluster, over a few separate connections, so that a node's beats never wait behind its other work. SQLite: always `alone`.
  */
 export type StoreSharing = 'alone' | 'cluster' | 'cluster upkeep'
 

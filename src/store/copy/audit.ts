@@ -11,7 +11,7 @@ const MOST_NAMED = 20
 export interface Damage {
   /** Rows that cannot be read, so they are not in the target. */
   readonly gaps: readonly Gap[]
-  /** Rows that the target cannot hold: they are in the file beside the data, not in the target. */
+  /** Rows that the target cannot hold: the copy writes them to a file in the data directory instead. */
   readonly setAside: number
   /** Contents that differ from their checksum; copied as they are, so the server refuses them as before. */
   readonly changed: number

@@ -19,7 +19,7 @@ import { type Batch, Digest } from './rows.js'
 import { SetAside } from './set-aside.js'
 import type { CopyTarget, Refused } from './types.js'
 
-/** What to copy. The caller holds the lock of the data directory. */
+/** Source, target and settings of a copy. The caller holds the lock of the data directory. */
 export interface CopyOptions {
   readonly from: StoreLocation
   readonly to: StoreLocation

@@ -14,7 +14,7 @@ const BEFORE_ALL = Number.MIN_SAFE_INTEGER
 /** Code of the built-in driver's error for an integer beyond 53 bits. */
 const OUT_OF_RANGE = 'ERR_OUT_OF_RANGE'
 /** The most rows of a batch that are not plain; each is inspected separately after the batch. */
-const MOST_ODD = 1_000
+const MOST_NOT_PLAIN = 1_000
 
 /** Rows that were read at once. */
 interface Page {
@@ -120,14 +120,14 @@ export class SqliteReader implements CopyReader {
   /** Reads rows until a batch is full. */
   #page(table: Table, after: number, findings: Findings | undefined): Page {
     const page: Page = { kind: 'end', found: '', writer: new BatchWriter(), last: undefined, faulty: [] }
-    const odd: number[] = []
+    const notPlain: number[] = []
     try {
       for (const row of this.#statement(table).iterate(after + 1) as Iterable<Record<string, Value>>) {
         page.last = Number(row[NUMBER])
         const values = table.columns.map(({ name }) => row[name] as Value)
         if (row[HAS_NUL] !== 1 && isPlain(table, values)) page.writer.add(values)
-        else odd.push(page.last)
-        if (!page.writer.isFull && odd.length < MOST_ODD) continue
+        else notPlain.push(page.last)
+        if (!page.writer.isFull && notPlain.length < MOST_NOT_PLAIN) continue
         page.kind = 'full'
         break
       }
@@ -135,7 +135,7 @@ export class SqliteReader implements CopyReader {
       if (codeOf(error) === OUT_OF_RANGE) {
         // The driver of Node refuses an integer beyond 53 bits.
         page.last = this.#numberAfter(table, page.last ?? after)
-        odd.push(page.last)
+        notPlain.push(page.last)
         page.kind = 'full'
       } else if (isDamage(error)) {
         page.kind = 'damaged'
@@ -144,7 +144,7 @@ export class SqliteReader implements CopyReader {
         this.#statements.delete(table)
       } else throw error
     }
-    for (const number of odd) this.#inspect(table, number, page, findings)
+    for (const number of notPlain) this.#inspect(table, number, page, findings)
     return page
   }
 

@@ -2,10 +2,10 @@ import { isError } from '../../contract/errors/errors.js'
 import { type AnyCombining, Gathering } from '../combining.js'
 import { type AnyOperation, operationNamed } from '../operation.js'
 
-/** Which calls an operation carries, whatever their types. */
+/** Which calls an operation carries, for any types. */
 export type AnyCarrying = NonNullable<AnyOperation['carrying']>
 
-/** Runs an operation as a transaction of its own. */
+/** Runs an operation as a separate transaction. */
 export type RunAlone = (operation: AnyOperation, args: unknown) => Promise<unknown>
 
 /** Combined calls of an operation that run at once: one fills while the other waits for the disk. */

@@ -22,7 +22,7 @@ export interface ConnectionsDeps {
   readonly connect: () => Promise<Session>
   /** The most connections. Default: `MOST_CONNECTIONS`. */
   readonly most?: number
-  /** Called from time to time with how far the clock of the server is ahead of ours. */
+  /** Called regularly with the time by which the clock of the server is ahead of this machine's. */
   readonly onClock: (aheadMs: number) => void
 }
 
@@ -51,7 +51,7 @@ export class Connections {
   /** Callers that wait, in the order of arrival; those before `#served` are already settled. */
   #waiting: Waiter[] = []
   #served = 0
-  #making = 0
+  #connecting = 0
   /** The fewest idle connections since the last upkeep: this many were not needed. */
   #unused = 0
   /** The life of the server of the newest connection; connections to another one are not used again. Empty: all in doubt. */
@@ -123,17 +123,17 @@ export class Connections {
     const isRefused = this.#open.size > 0 && performance.now() < this.#noGrowthUntilMs
     if (isRefused || this.#isClosing) return
     const { most = MOST_CONNECTIONS } = this.#deps
-    while (this.#open.size + this.#making < most && this.#making < this.#waiting.length - this.#served) {
-      this.#making++
+    while (this.#open.size + this.#connecting < most && this.#connecting < this.#waiting.length - this.#served) {
+      this.#connecting++
       this.#deps.connect().then(
-        (session) => this.#made(session),
-        (error: unknown) => this.#notMade(error),
+        (session) => this.#connected(session),
+        (error: unknown) => this.#connectFailed(error),
       )
     }
   }
 
-  #made(session: Session): void {
-    this.#making--
+  #connected(session: Session): void {
+    this.#connecting--
     const connection: Connection = { ...session, state: 'busy' }
     this.#open.add(connection)
     // Removes an idle connection that breaks. A busy one fails its statements, so its user finds out.
@@ -143,7 +143,7 @@ export class Connections {
       this.#life = session.server.life
       this.#endIdle()
     }
-    this.#meet(session.server.life)
+    this.#noteServer(session.server.life)
     this.#deps.onClock(session.server.clockAheadMs)
     this.#release(connection)
   }
@@ -153,19 +153,19 @@ export class Connections {
     this.#onOtherServer = listener
   }
 
-  #meet(server: string): void {
+  #noteServer(server: string): void {
     const isOther = this.#server !== '' && server !== this.#server
     this.#server = server
     if (isOther) this.#onOtherServer()
   }
 
   /** A connection attempt failed. Open connections serve the waiting callers; without any, all callers get the error. */
-  #notMade(error: unknown): void {
-    this.#making--
+  #connectFailed(error: unknown): void {
+    this.#connecting--
     this.#noGrowthUntilMs = performance.now() + GROWTH_PAUSE_MS
     const isTaken = isError(error, 'store_in_use')
     if (isTaken) this.#doubtAll()
-    if (!isTaken && this.#open.size + this.#making > 0) return
+    if (!isTaken && this.#open.size + this.#connecting > 0) return
     for (const waiter of this.#waiting.splice(0).slice(this.#takeServed())) waiter.reject(error)
   }
 

@@ -74,7 +74,7 @@ export interface ServerFacts {
 export class Connector {
   readonly #target: PostgresTarget
   /** The host that accepted the last connection. */
-  #favourite = 0
+  #lastHost = 0
 
   constructor(target: PostgresTarget) {
     this.#target = target
@@ -88,10 +88,10 @@ export class Connector {
     const { urls } = this.#target
     const failures: unknown[] = []
     for (let turn = 0; turn < urls.length; turn++) {
-      const index = (this.#favourite + turn) % urls.length
+      const index = (this.#lastHost + turn) % urls.length
       try {
         const session = await open(urls[index] ?? '', urls.length, work)
-        this.#favourite = index
+        this.#lastHost = index
         return session
       } catch (error) {
         failures.push(error)

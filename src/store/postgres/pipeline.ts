@@ -12,7 +12,7 @@ const BEGIN = {
   read: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY',
 } as const
 
-/** What a transaction runs on. */
+/** The connection of a transaction, with the row types of its database. */
 export interface Session {
   readonly client: pg.ClientBase
   readonly rowTypes: RowTypes

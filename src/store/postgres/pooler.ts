@@ -9,7 +9,7 @@ export interface PoolerTrace {
   /** The server process of the first statement, and of later ones of the same connection. */
   readonly first: Pick<ServerFacts, 'backend' | 'life'>
   readonly later: readonly number[]
-  /** The same of a second connection, while the first one is open. */
+  /** The server process of a second connection, while the first one is open. */
   readonly other: Pick<ServerFacts, 'backend' | 'life'>
 }
 

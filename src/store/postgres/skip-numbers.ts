@@ -4,7 +4,7 @@ import type pg from 'pg'
 const SKIP_LOCK = 7_210_003
 /** More numbers than a server can have assigned in lost commits: replication may have lagged by minutes. */
 const SKIPPED = 2 ** 24
-/** The same for lives of nodes, which are also keys of advisory locks and so have only 31 bits. */
+/** Skipped numbers of lives of nodes: fewer, because they are also keys of advisory locks, which have only 31 bits. */
 const SKIPPED_LIVES = 1_000
 
 /** Which server assigned the last numbers, by its start time, microseconds. It is in a row of `leases` that nobody owns. */

@@ -19,7 +19,7 @@ const HINTS: Readonly<Record<string, string>> = {
   '53300': ': raise max_connections or the limit of the role, `homeport doctor` says how many are needed',
 }
 
-/** What a started store runs on. */
+/** The connections of a started store, and the durability of its commits. */
 export interface Started {
   readonly connections: Connections
   /** Durability of a commit of this server, in words for the operator. */

@@ -1,4 +1,4 @@
-/** What an account did in a quarter of an hour, as one process has counted it. */
+/** The activity of an account in a quarter of an hour, as counted by one process. */
 export interface ActivityTable {
   account_id: string
   /** Start of the quarter, Unix milliseconds. */

@@ -26,7 +26,7 @@ export interface AlertChannelsTable {
   send_resolved: Flag
 }
 
-/** What an account has changed in a rule; rules without a row are at their defaults. */
+/** The changes of an account to a rule; a rule without a row has its defaults. */
 export interface AlertRulesTable {
   account_id: string
   kind: string

@@ -27,7 +27,7 @@ type State =
   | { readonly kind: 'checkpointing' | 'emptying'; readonly worker: Worker }
   | { readonly kind: 'idle'; readonly worker: Worker; readonly end: Timer }
 
-/** What the checkpointer needs of the writer. */
+/** The functions of the writer that the checkpointer needs. */
 export interface CheckpointingWriter {
   /** Makes background batches wait until `checkpoint`; calls `onPaused` when none is running any more. */
   pauseBatches(onPaused: () => void): void

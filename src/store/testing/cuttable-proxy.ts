@@ -55,7 +55,7 @@ class Direction {
     this.#late = []
   }
 
-  goOn(): void {
+  resume(): void {
     const late = this.#late
     this.#late = []
     for (const event of late) event()
@@ -131,7 +131,7 @@ function forwardAnswers(target: Socket, client: Socket, answers: Direction, stat
 
 function mend(state: State): void {
   Object.assign(state, { isCut: false, trigger: undefined, swallowed: 'nothing' })
-  for (const direction of state.directions) direction.goOn()
+  for (const direction of state.directions) direction.resume()
 }
 
 /** Listens on a free port of 127.0.0.1 and forwards everything to `targetPort`. */
