@@ -131,7 +131,7 @@ export const dataPlaneErrors = {
     text: ({ limit, usage }) => `max requests limit exceeded. Limit: ${limit}, Usage: ${usage}`,
   }),
   pending_entries: define<{
-    /** As the error text spells it. */
+    /** Spelled as in the error text of the engines. */
     command: 'XReadGroup' | 'XClaim' | 'XAutoClaim'
     limit: number
     pendingEntries: number

@@ -41,7 +41,7 @@ export const httpErrors = {
       `The request body${bytes === undefined ? '' : ` of ${bytes} bytes`} is larger than the limit of ${limitBytes} bytes. Send less.`,
   }),
   body_too_slow: define<{ seconds: number }>({
-    // Not 400: SDKs of workflows take a 400 for the end of the run and stay silent.
+    // Not 400: SDKs of workflows would consider the run ended and report nothing.
     status: 503,
     retry: 'later',
     text: ({ seconds }) => `The request body was not complete within ${seconds} s. Send it again, or send less.`,

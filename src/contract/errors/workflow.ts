@@ -13,7 +13,7 @@ export const workflowErrors = {
       `There is no workflow run "${runId}", so no step can be added to it. Trigger it first, or check the id.`,
   }),
   step_refused: define<{ problem: string }>({
-    // Not 400: SDKs take a 400 for the end of the run and stay silent. With 412 the run fails and shows this text.
+    // Not 400: SDKs would consider the run ended and report nothing. With 412 the run fails and shows this text.
     status: 412,
     text: ({ problem }) => problem,
   }),
@@ -23,7 +23,7 @@ export const workflowErrors = {
   }),
   webhook_not_found: define<None>({
     status: 404,
-    // The caller has no credentials, so it does not learn which of these it is.
+    // The caller has no credentials, so the text does not reveal which of the two is the case.
     text: () =>
       'There is no webhook at this address, or its run has ended. Use the whole webhookUrl that context.createWebhook returned.',
   }),

@@ -1,6 +1,6 @@
 import type { LogFieldName } from './fields.js'
 
-/** What an event is about, in the order in which `docs/logs.md` lists them. */
+/** Areas of events, in the order in which `docs/logs.md` lists them. */
 export const LOG_AREAS = [
   'Server',
   'Cluster',
@@ -18,10 +18,10 @@ export const LOG_AREAS = [
   'OpenTelemetry',
 ] as const
 
-/** How important an event is: `error` means that a person must look, `warn` that somebody should when there is time. */
+/** Levels of events. `error`: a person must act. `warn`: a person should act when there is time. */
 export const EVENT_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 
-/** How important an event is. */
+/** The level of an event. */
 export type EventLevel = (typeof EVENT_LEVELS)[number]
 
 /** A field of an event; with a question mark, lines may lack it. */

@@ -224,7 +224,7 @@ type SpecOf<Event extends LogEvent> = (typeof LOG_EVENTS)[Event]['fields'][numbe
 type Given<Spec> = Spec extends LogFieldName ? Spec : never
 type Optional<Spec> = Spec extends `${infer Name extends LogFieldName}?` ? Name : never
 
-/** The fields of an event. What is `null` or `undefined` is left out of the line. */
+/** The fields of an event. The line lacks fields that are `null` or `undefined`. */
 export type EventFields<Event extends LogEvent> = {
   readonly [Name in Given<SpecOf<Event>>]: LogFieldValue<Name>
 } & {

@@ -1,4 +1,4 @@
-/** What a metric is about, in the order in which `docs/metrics.md` lists them. */
+/** Areas of metrics, in the order in which `docs/metrics.md` lists them. */
 export const METRIC_AREAS = [
   'Server',
   'Process',
