@@ -57,7 +57,7 @@ async function sourceOf(command: Command, io: Io): Promise<Source> {
   const isSettingThem = command.opts<EnvOptions>().database === undefined
   const followed = isSettingThem ? { ...variables, apiUrl: undefined } : variables
   const named = await namedConnection(command, OPTION_NAMES, followed)
-  if (named !== undefined) return ofServer(named)
+  if (named !== undefined) return sourceFromServer(named)
   const config = serverConfigOf(command)
   const credentials = await readCredentials(config.dataDir)
   if (credentials === undefined) throw noCredentialsAt(credentialsPath(config.dataDir))
@@ -68,11 +68,11 @@ async function sourceOf(command: Command, io: Io): Promise<Source> {
 }
 
 /** Reads from the server what a profile or environment variables do not contain. */
-async function ofServer(connection: Connection): Promise<Source> {
+async function sourceFromServer(connection: Connection): Promise<Source> {
   const api = new Api(connection)
   const { apiUrl = '', email = '', apiKey = '', queueUrl, queueToken = '' } = connection.profile
   const { rest_url: restUrl, queue_url } = await api.call(getConsoleSettings)
-  const keys = queueToken === '' ? NO_KEYS : await api.call(getSigningKeys).catch(noneIfForbidden)
+  const keys = queueToken === '' ? NO_KEYS : await api.call(getSigningKeys).catch(noKeysIfForbidden)
   const queue = { queueUrl: queueUrl ?? queue_url, queueToken }
   const signing = { currentSigningKey: keys.current, nextSigningKey: keys.next }
   return { api, environment: { email, apiKey, apiUrl, restUrl, ...queue, ...signing } }
@@ -81,7 +81,7 @@ async function ofServer(connection: Connection): Promise<Source> {
 const NO_KEYS = { current: '', next: '' }
 
 /** Returns no keys for a token with a narrow scope, which may not read the signing keys. */
-function noneIfForbidden(error: unknown): typeof NO_KEYS {
+function noKeysIfForbidden(error: unknown): typeof NO_KEYS {
   if (isError(error, 'server_refused') && error.details.status === 403) return NO_KEYS
   throw error
 }

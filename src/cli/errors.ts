@@ -32,12 +32,12 @@ export function describeError(error: unknown, config?: Config): string {
   }
   if (error instanceof HomeportError) return error.message + causeOf(error)
   if (error instanceof AggregateError) return error.errors.map((one) => describeError(one, config)).join('; ')
-  const fromSystem = hasCode(error) ? ofSystem(error, config) : undefined
+  const fromSystem = hasCode(error) ? systemErrorText(error, config) : undefined
   return fromSystem ?? (error instanceof Error ? error.message : String(error))
 }
 
 /** Describes a known error of the operating system; `undefined` for others. */
-function ofSystem(error: SystemError, config: Config | undefined): string | undefined {
+function systemErrorText(error: SystemError, config: Config | undefined): string | undefined {
   const { port, path, address, hostname, syscall } = error
   switch (error.code) {
     case 'EADDRINUSE':

@@ -72,10 +72,10 @@ function readProfile(input: Buffer): Profile {
 async function check(name: string, profile: Profile): Promise<void> {
   const api = new Api({ origin: `profile "${name}"`, profile })
   await api.call(listDatabases, { query: { credentials: 'hide' } })
-  if (profile.queueUrl !== undefined) await api.call(getSigningKeys).catch(passIfForbidden)
+  if (profile.queueUrl !== undefined) await api.call(getSigningKeys).catch(ignoreForbidden)
 }
 
 /** Ignores a 403: a token with a narrow scope is valid, although it may not read the signing keys. */
-function passIfForbidden(error: unknown): void {
+function ignoreForbidden(error: unknown): void {
   if (!isError(error, 'server_refused') || error.details.status !== 403) throw error
 }

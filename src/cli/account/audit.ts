@@ -27,15 +27,15 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
       { title: 'ACTION', value: (one) => one.action_string, cuts: true },
       { title: 'ENTITY', value: (one) => one.entity_name ?? one.entity },
     ]
-    const onward = onwardOf(headers)
-    const none = onward === undefined ? 'There are no entries.' : 'No entries match so far.'
+    const continuation = continuationOf(headers)
+    const none = continuation === undefined ? 'There are no entries.' : 'No entries match so far.'
     show(entries, () => renderTable(io, columns, entries, `${none}\n`))
-    if (onward !== undefined) say(onward)
+    if (continuation !== undefined) say(continuation)
   },
 })
 
 /** The command that continues a search which has not searched all entries; `undefined` if it has. */
-function onwardOf(headers: Headers): string | undefined {
+function continuationOf(headers: Headers): string | undefined {
   const logId = headers.get(SEARCHED_TO)
   const time = momentOfSeconds(Number(headers.get(SEARCHED_TO_TIME)))
   return logId === null ? undefined : `Searched as far as ${time}. Search on: --before ${logId}`

@@ -22,7 +22,7 @@ export interface BenchOptions {
   readonly database?: string
 }
 
-/** What all workloads of one bench share. */
+/** The objects that all workloads of one bench share. */
 export interface Bench {
   readonly session: Session
   readonly options: BenchOptions

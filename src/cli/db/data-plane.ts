@@ -40,7 +40,7 @@ export async function openData(api: Api, wanted: string): Promise<Execute> {
 
 /**
  * The path of a command whose last argument is the body.
- * @throws HomeportError `cli_misused` for words that URLs drop: the body would be read as a command of its own.
+ * @throws HomeportError `cli_misused` for words that URLs drop: the server would read the body as a separate command.
  */
 function pathOf(words: readonly string[]): string {
   const dropped = words.find((word) => word === '.' || word === '..')

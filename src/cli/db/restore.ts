@@ -26,7 +26,7 @@ export const restoreCommand = remote<{ asNew?: string }, [string, string | undef
     say('restoring ...')
     const database_id = asNew === undefined ? from.database_id : await createLike(api, from, asNew)
     const restoring = api.call(restoreBackup, { params: { id: database_id }, body: { backup_id } })
-    await (asNew === undefined ? restoring : orDeleted(restoring, { api, say, database_id }))
+    await (asNew === undefined ? restoring : deletedIfRefused(restoring, { api, say, database_id }))
     show({ database_id, backup_id }, () => `restored the backup "${backup}" into ${asNew ?? from.database_name}\n`)
   },
 })
@@ -46,7 +46,7 @@ interface NewDatabase {
 }
 
 /** Deletes the new database if the server refuses the restore. Without an answer, the data may be restored: it stays. */
-async function orDeleted(restoring: Promise<unknown>, { api, say, database_id }: NewDatabase): Promise<void> {
+async function deletedIfRefused(restoring: Promise<unknown>, { api, say, database_id }: NewDatabase): Promise<void> {
   try {
     await restoring
   } catch (error) {

@@ -29,7 +29,7 @@ export interface ProcessesOptions {
 /** Delay before a process that ended by itself is restarted, milliseconds. It grows with each further end. */
 const RESTART_AFTER_MS = { first: 500, most: 30_000 }
 /** A process that has served for this long counts as healthy again. */
-const WELL_AFTER_MS = 60_000
+const HEALTHY_AFTER_MS = 60_000
 
 /**
  * Runs several server processes, and restarts each one that ends by itself. They share their listening ports: this process
@@ -77,7 +77,7 @@ async function stopAll(all: readonly ServerProcess[], options: ProcessesOptions,
 /** How one run of a process ended. */
 interface End {
   readonly hasServed: boolean
-  readonly wasWell: boolean
+  readonly wasHealthy: boolean
   /** For people: `code 1`, or the name of a signal. */
   readonly how: string
 }
@@ -116,7 +116,7 @@ class ServerProcess {
     for (let failures = 0, isFirst = true; !this.#isStopping; isFirst = false) {
       const end = await this.#once(onServing)
       if (this.#isStopping || (isFirst && !end.hasServed)) return
-      failures = end.wasWell ? 0 : failures + 1
+      failures = end.wasHealthy ? 0 : failures + 1
       const waitMs = Math.min(RESTART_AFTER_MS.most, RESTART_AFTER_MS.first * 2 ** failures)
       this.#io.err(`The process ${this.#spec.name} ended (${end.how}). It starts again in ${waitMs / 1_000} s.\n`)
       await Promise.race([pause(this.#clock, waitMs), this.#halted])
@@ -133,8 +133,8 @@ class ServerProcess {
       this.#io.err(`The system did not start the process ${this.#spec.name}: ${error.message}.\n`)
       return 'not started'
     })
-    const wellMs = performance.now() - servedAt
-    return { hasServed: wellMs >= 0, wasWell: wellMs >= WELL_AFTER_MS, how }
+    const servedMs = performance.now() - servedAt
+    return { hasServed: servedMs >= 0, wasHealthy: servedMs >= HEALTHY_AFTER_MS, how }
   }
 
   /** Resolves with how the process ended. Rejects when the system cannot start it, for example for lack of memory. */

@@ -6,7 +6,7 @@ import type { Io, Terminal } from '../io.js'
 
 /** How a destructive action is confirmed. */
 export interface Confirmation {
-  /** What will happen, as a question. */
+  /** The question, which says what will happen. */
   readonly question: string
   /** What must be typed; absent: `y` or `yes`. */
   readonly typed?: string

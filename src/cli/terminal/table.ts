@@ -37,7 +37,7 @@ export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: read
   const paint = paintOf(io)
   // A column of notes has no title; it is left out if there are no notes.
   const used = all.filter(({ title, value }) => title !== '' || rows.some((row) => value(row) !== undefined))
-  const columns = io.terminal?.out === true ? thatFit(used, rows, io.terminal.columns()) : used
+  const columns = io.terminal?.out === true ? fittingColumns(used, rows, io.terminal.columns()) : used
   const titles = columns.map(({ title }) => title)
   const body = rows.map((row) => columns.map(({ value }) => printable(String(value(row) ?? ''))))
   const widths = fitWidths(
@@ -56,7 +56,7 @@ export function renderTable<Row>(io: Io, all: readonly Column<Row>[], rows: read
 }
 
 /** Leaves out extra columns, the last one first, until the others fit into a line (when cut to their minimum). */
-function thatFit<Row>(
+function fittingColumns<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   available: number,
@@ -67,7 +67,7 @@ function thatFit<Row>(
   })
   const isNeeded = least.reduce((sum, width) => sum + width, GAP.length * (columns.length - 1)) > available
   const last = columns.findLastIndex(({ isExtra }) => isExtra)
-  return isNeeded && last >= 0 ? thatFit(columns.toSpliced(last, 1), rows, available) : columns
+  return isNeeded && last >= 0 ? fittingColumns(columns.toSpliced(last, 1), rows, available) : columns
 }
 
 function lineOf<Row>(
