@@ -5,7 +5,7 @@ import type { Store } from './types.js'
 /**
  * Delays of the comparisons of memory with the store after a lost commit, each counted from the end of the previous
  * comparison. One comparison is not enough: when the connection breaks, the server may not have processed the commit yet,
- * for as long as it is paused; and a caller that repeats its write may find only then that nothing is left to do.
+ * for as long as it is paused; and a caller that repeats its write may find only then that it was already done.
  */
 const DELAYS_MS = [0, 1_000, 5_000, 15_000, 60_000]
 const PAUSE_AFTER_FAILURE_MS = 1_000

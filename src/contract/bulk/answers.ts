@@ -22,7 +22,7 @@ export const OutcomeCounts = Type.Object({
   retried: done('Sent again'),
   undone: done('Brought back'),
   paused: done('Paused'),
-  unpaused: done('Resumed after a pause'),
+  unpaused: done('Unpaused'),
   ...SHARED_COUNTS,
 })
 

@@ -133,7 +133,7 @@ export const restoreBackup = endpoint({
   access: 'write',
   summary: 'Restore a backup into a database',
   description:
-    'Replaces all data of the database with that of a backup of any database of the account. The server first creates a backup of the current data (its tag is `safety`); if that fails, nothing is replaced. Data that no engine can read is moved to the quarantine of the data directory instead. Clients stay connected: their commands wait while the data is replaced. Responds when the database serves the restored data. The restore continues when the caller disconnects.',
+    'Replaces all data of the database with that of a backup of any database of the account. The server first creates a backup of the current data (its tag is `safety`); if that fails, nothing is replaced. If no engine can read the current data, the server moves it to the quarantine of the data directory instead. Clients stay connected: their commands wait while the data is replaced. Responds when the database serves the restored data. The restore continues when the caller disconnects.',
   params: IdParams,
   body: {
     kind: 'json',

@@ -57,7 +57,7 @@ export const renameDatabase = change({
   id: 'renameDatabase',
   path: 'rename/{id}',
   summary: 'Rename a database',
-  description: 'Host, port and credentials stay as they are.',
+  description: 'Host, port and credentials do not change.',
   body: { kind: 'json', schema: Type.Object({ name: text('The new name, with the rules of `database_name`.') }) },
   answer: DatabaseRecordSchema,
 })

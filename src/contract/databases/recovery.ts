@@ -7,7 +7,7 @@ const RecoverySchema = Type.Object({
   from_node: Type.String({ description: 'The node that served it; empty on a server that is alone.' }),
   node: Type.String({ description: 'The node that serves it now; empty on a server that is alone.' }),
   data_time: Type.Integer({
-    description: 'Time of the backup, Unix seconds. The database does not have any later write.',
+    description: 'Time of the data, Unix seconds. Writes after this time are lost.',
   }),
   age_seconds: Type.Integer({ description: 'Age of the data, seconds.' }),
 })

@@ -64,7 +64,7 @@ export const DatabaseStatsSchema = Type.Object({
   total_monthly_write_requests: integer('Writes this month.'),
   total_monthly_script_requests: integer('Scripts and functions run this month.'),
   total_monthly_storage: integer('Mean size of the data this month so far, bytes.'),
-  current_storage: integer('Size of the data, bytes, as it is compared with the limit.'),
+  current_storage: integer('Size of the data, bytes: the size that is compared with the limit.'),
   total_monthly_billing: Type.Number({ description: 'Cost this month so far, US dollars, compared with `budget`.' }),
   queue_optimized: Type.Boolean({ description: 'Always false.' }),
 })
