@@ -45,7 +45,7 @@ export const ManagedAccountSchema = Type.Object(accountFields)
 export const NewAccountSchema = Type.Object({
   ...accountFields,
   api_key: text('The password of the management API and the console. It is shown only here and not stored.'),
-  queue_token: text('The token of the queue. It is shown only here and not stored.'),
+  queue_token: text('The token of the queue. The account can read it later with `GET /v2/qstash/user`.'),
   current_signing_key: text('The key that signs the deliveries of the queue.'),
   next_signing_key: text('The key that signs deliveries after the next rotation.'),
 })
@@ -111,7 +111,7 @@ export const createAccount = endpoint({
   path: '/v2/accounts',
   access: 'write',
   summary: 'Create an account',
-  description: 'For the operator. Only this response contains the credentials.',
+  description: 'For the operator, who sees the credentials of the account only in this response.',
   body: { kind: 'json', schema: CreateAccountSchema },
   success: { status: 200, description: 'The account with its credentials.', body: NewAccountSchema },
   errors: ['operator_only', 'account_exists', 'store_unavailable'],
