@@ -52,7 +52,7 @@ export class Operator {
     return (await this.#deps.store.run(operator.list, {})).map(managedOf)
   }
 
-  /** Creates an account. Only this reply contains its credentials. */
+  /** Creates an account. Its API key is in this reply only; its owner can read the queue token later. */
   async create(caller: Caller, body: CreateAccountBody): Promise<NewAccount> {
     this.#refuseOthers(caller)
     const credentials = newCredentials(body.email)

@@ -34,7 +34,8 @@ export async function runToEnd(
 ): Promise<string | undefined> {
   try {
     const child = spawn(program, args, { stdio: 'ignore', env: { ...env, ...pathOfProcess() } })
-    const [code] = await once(child, 'exit')
+    const [code, signal] = await once(child, 'exit')
+    if (signal) return `was ended by ${signal}`
     return code === 0 ? undefined : `has failed with code ${code}`
   } catch (error) {
     // Node throws some system errors, such as ENOMEM, and emits others as events.

@@ -123,7 +123,7 @@ export class SetAsideFiles {
         if (!(await exists(join(dataDir, path)))) await store.run(recoveries.forgetSetAside, { node, path })
       }
     } catch (error) {
-      logger.warn('databases_homes_not_read', { error })
+      logger.warn('database_set_aside_not_read', { error })
     }
   }
 }

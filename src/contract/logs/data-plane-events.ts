@@ -49,6 +49,11 @@ export const DATA_PLANE_EVENTS = {
     'reason',
   ),
   database_standbys_not_read: databases('warn', 'the standbys could not be read or noted; it is tried again', 'error'),
+  database_regions_not_read: databases(
+    'warn',
+    'the regions of other nodes could not be read; it is tried again',
+    'error',
+  ),
   database_replica_placed: databases(
     'info',
     'a node of a read region is to keep the replica of a database',
@@ -110,6 +115,11 @@ export const DATA_PLANE_EVENTS = {
     'error',
   ),
   databases_homes_not_read: databases('warn', 'the homes of databases could not be read from the store', 'error'),
+  database_set_aside_not_read: databases(
+    'warn',
+    'files that were set aside could not be checked; it is tried again',
+    'error',
+  ),
   database_port_taken: databases('warn', 'another program uses a port of the database range', 'port', 'requestId?'),
   database_creation_not_undone: databases(
     'error',

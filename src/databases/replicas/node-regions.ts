@@ -45,6 +45,6 @@ export class NodeRegions {
       .then((regions) => {
         for (const [life, region] of regions) this.#regions.set(life, region)
       })
-      .catch((error: unknown) => logger.warn('database_standbys_not_read', { error }))
+      .catch((error: unknown) => logger.warn('database_regions_not_read', { error }))
   }
 }

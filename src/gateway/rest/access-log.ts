@@ -1,10 +1,7 @@
 import { onceOver, REQUEST_ID_HEADER } from '../../http/index.js'
 import type { GatewayLogger } from '../deps.js'
 import type { Exchange } from './exchange.js'
-import { splitTarget } from './parse-commands.js'
-
-/** Paths that name no command and no key. */
-const FIXED_PATHS: ReadonlySet<string> = new Set(['/', '/pipeline', '/multi-exec'])
+import { routeOf, splitTarget } from './parse-commands.js'
 
 /**
  * Logs a request of the REST data plane once its answer is over. Paths contain commands, keys and values, so they are
@@ -13,7 +10,7 @@ const FIXED_PATHS: ReadonlySet<string> = new Set(['/', '/pipeline', '/multi-exec
 export function logAccess(exchange: Exchange, logger: Pick<GatewayLogger, 'info'>): void {
   const { request, response, requestId } = exchange
   const { method = '', url = '/' } = request
-  const path = splitTarget(url).path.replace(/(.)\/$/, '$1')
+  const path = routeOf(splitTarget(url).path)
   const startedAt = performance.now()
   request.headers = { ...request.headers, [REQUEST_ID_HEADER]: requestId }
   onceOver(request, response, () => {
@@ -21,7 +18,7 @@ export function logAccess(exchange: Exchange, logger: Pick<GatewayLogger, 'info'
       requestId,
       service: 'rest',
       method,
-      path: FIXED_PATHS.has(path) ? path : '/{command}',
+      path,
       status: response.statusCode,
       durationMs: Math.round((performance.now() - startedAt) * 10) / 10,
       databaseId: exchange.owner || undefined,

@@ -18,6 +18,15 @@ export function splitTarget(target: string): Target {
   return at < 0 ? { path: url, query: '' } : { path: url.slice(0, at), query: url.slice(at + 1) }
 }
 
+/** Paths that name no command and no key. */
+const FIXED_PATHS: ReadonlySet<string> = new Set(['/', '/pipeline', '/multi-exec'])
+
+/** The path for logs and traces. Other paths contain commands, keys and values, so they are `/{command}`. */
+export function routeOf(path: string): string {
+  const withoutSlash = path.replace(/(.)\/$/, '$1')
+  return FIXED_PATHS.has(withoutSlash) ? withoutSlash : '/{command}'
+}
+
 const TOKEN = /(?:^|&)_token(?:=([^&]*))?(?:&|$)/
 
 /** The value of the first query parameter `_token`. Others are not decoded, because a stranger may send thousands. */

@@ -1,7 +1,7 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
 import type { Elsewhere } from '../../http/index.js'
 import { checkAddress } from '../allow-list.js'
-import type { DataAccess } from '../deps.js'
+import { type DataAccess, DEFAULT_MAX_REQUEST_BYTES } from '../deps.js'
 import type { ReadsHere } from '../replicas/reads-here.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { isReadable, mayHoldRefusal } from '../replicas/replica-reads.js'
@@ -54,7 +54,7 @@ export async function answerFromReplica(
   const lane = deps.reads.lane({ databaseId, user: deps.access.user, protocol: 2 })
   if (!lane) return false
   exchange.owner = databaseId
-  exchange.maxReplyBytes = deps.access.database.maxRequestBytes ?? 0
+  exchange.maxReplyBytes = deps.access.database.maxRequestBytes ?? DEFAULT_MAX_REQUEST_BYTES
   const body = mayRead(exchange, target) ? await bodyOf(exchange) : undefined
   if (body === 'gone') return true
   const isAnswered = body !== undefined && (await read(exchange, target, body, { ...deps, lane }))

@@ -26,3 +26,19 @@ it('a request that other nodes are asked for has one span, whose context they ge
   const own = { traceparent: 'own' }
   expect(traced(2)).toEqual({ reported: ['begun client', 'passed client'], contexts: [own, own] })
 })
+
+it.each([
+  ['/', '/'],
+  ['/pipeline', '/pipeline'],
+  ['/multi-exec/', '/multi-exec'],
+  ['/get/k', '/{command}'],
+  ['/pipeline/k', '/{command}'],
+])('the span of a request to %s has the route %s', (path, route) => {
+  const routes: string[] = []
+  const answered = (request: AnsweredTrace) => void routes.push(request.route)
+  const response = Object.assign(new EventEmitter(), { statusCode: 200 })
+  const request = { headers: { traceparent: 'client' }, method: 'GET' }
+  traceExchange({ answered } as unknown as Tracer, { request, response, owner: '' } as unknown as Exchange, path)
+  response.emit('close')
+  expect(routes).toEqual([route])
+})

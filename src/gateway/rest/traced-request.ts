@@ -1,9 +1,7 @@
 import { givenRequestId } from '../../http/index.js'
 import type { PassedSpan, Tracer } from '../../telemetry/index.js'
 import type { Exchange } from './exchange.js'
-
-/** Paths without a command. All other paths contain the command with its arguments, which no span may show. */
-const FIXED_PATHS: ReadonlySet<string> = new Set(['/', '/pipeline', '/multi-exec'])
+import { routeOf } from './parse-commands.js'
 
 /**
  * Reports a request that carries a trace context. Others are not traced: a trace for each command of a client that does not
@@ -26,7 +24,7 @@ export function traceExchange(tracer: Tracer, exchange: Exchange, path: string):
       service: 'rest',
       requestId: givenRequestId(request.headers),
       method: request.method ?? '',
-      route: FIXED_PATHS.has(path) ? path : '/{command}',
+      route: routeOf(path),
       status: response.statusCode,
       durationMs: performance.now() - startedAt,
       parent,
