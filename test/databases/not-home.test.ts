@@ -83,7 +83,7 @@ it('commands, transactions, scripts, blocking reads and subscriptions', async ()
   await waitFor(() => messages.includes('hello'), { what: 'the message' })
   client.disconnect()
   await waitFor(async () => (await rest(made).publish('news', 'bye')) === 0, { what: 'the subscription to end' })
-}, 30_000)
+})
 
 it('TLS on the port of the database', async () => {
   const made = await create({ tls: true })
@@ -92,7 +92,7 @@ it('TLS on the port of the database', async () => {
   expect(await client.get('k')).toBe('v')
   const clear = connect(made)
   await expect(clear.get('k')).rejects.toThrow()
-}, 30_000)
+})
 
 it('users of a database', async () => {
   const made = await create()
@@ -108,7 +108,7 @@ it('users of a database', async () => {
   await expect(connect(made, { password: 'wrong' }).get('k')).rejects.toThrow()
   expect(await owner.call('ACL', 'DELUSER', 'reader')).toBe(1)
   await waitFor(() => reader.status === 'end', { what: 'the user to be disconnected' })
-}, 30_000)
+})
 
 it('limits count at the home', async () => {
   const made = await create({ plan: 'fixed_250mb' })
@@ -128,7 +128,7 @@ it('limits count at the home', async () => {
         ),
     { what: 'a free place for a client' },
   )
-}, 30_000)
+})
 
 it('sleep, and wake with the next command', async () => {
   const made = await create()
@@ -140,7 +140,7 @@ it('sleep, and wake with the next command', async () => {
   expect(await client.get('k')).toBe('v')
   await waitFor(isAsleep, { what: 'the database to sleep again' })
   expect(await rest(made).get('k')).toBe('v')
-}, 30_000)
+})
 
 it('backups, restores and passwords', async () => {
   const made = await create()
@@ -156,7 +156,7 @@ it('backups, restores and passwords', async () => {
   expect(await again.get('k')).toBe('before')
   expect((await near.api('POST', `/v2/redis/reset-password/${id}`)).status).toBe(200)
   await waitFor(() => again.status === 'end', { what: 'the old password to be of no use' })
-}, 30_000)
+})
 
 it('a node that stops sends the replies that its clients wait for', async () => {
   const made = await create()
@@ -182,4 +182,4 @@ it('a node that stops sends the replies that its clients wait for', async () => 
   expect(await never).toBe('the end')
   await stopped
   await waitFor(() => client.status === 'end', { what: 'the connection to end' })
-}, 60_000)
+})

@@ -42,7 +42,7 @@ beforeAll(async () => {
   a = await startNode('a', await place(), { host: HOSTS.a, region: 'us-east-1', peerPort, advertise })
   b = await startB()
   await knowEachOther()
-}, 90_000)
+})
 
 const knowEachOther = () =>
   waitFor(
@@ -151,7 +151,7 @@ describe('a database with a read region at another node', () => {
       { what: 'the reads to be counted' },
     )
     expect(counted.total_monthly_read_requests).toBeLessThan(400)
-  }, 90_000)
+  })
 
   it('is read by nobody who may not any more', async () => {
     const made = await create('guarded')
@@ -192,7 +192,7 @@ describe('a database with a read region at another node', () => {
     }
     expect((await a.api('DELETE', `/v2/redis/database/${id}`)).body).toBe('OK')
     expect(filesAtB()).not.toContain(id)
-  }, 90_000)
+  })
 
   // The node of the region cannot read what encrypted connections carry.
   it.each([false, true])(
@@ -287,7 +287,7 @@ describe('a database with a read region at another node', () => {
     expect((await c.api('DELETE', `/v2/redis/database/${id}`)).body).toBe('OK')
     expect(filesAtB()).not.toContain(id)
     await c.stop()
-  }, 90_000)
+  })
 
   it('is read at its home while the node of the region is away, or at another node of the region', async () => {
     const made = await create('alone')
@@ -336,7 +336,7 @@ describe('a database with a read region at another node', () => {
     })
     await untilReplicaAnswers(made, () => rest('d', made, ['GET', 'k']), 'd')
     await d.stop()
-  }, 90_000)
+  })
 })
 
 afterAll(async () => {

@@ -113,7 +113,7 @@ it('follows its home, also after a restart of its node, until it is removed', as
   expect(await files()).toBe(true)
   expect((await a.rest(made.rest_token, ['GET', 'k'])).body).toEqual({ result: 'meanwhile' })
   expect((await a.api('DELETE', `/v2/redis/database/${id}`)).body).toBe('OK')
-}, 90_000)
+})
 
 it('has the home choose its node, and another one when that is drained or removed', async () => {
   const made = placed
@@ -177,4 +177,4 @@ it('has the home choose its node, and another one when that is drained or remove
   const everyOne = await cli(a, 'nodes', 'standby', '--all', '--on', 'auto')
   expect(everyOne).toMatchObject({ stderr: expect.stringContaining('1 more database will have a standby') })
   expect((await a.api('PUT', '/v2/node-standbys')).body).toEqual({ added: 0 })
-}, 90_000)
+})

@@ -223,7 +223,7 @@ describe('dead letters of runs', () => {
     expect(third.messages.map(({ body }) => body)).toEqual(['small'])
     expect(third.cursor).toBeUndefined()
     expect((await client.dlq.delete({ filter })).deleted).toBe(3)
-  }, 60_000)
+  })
 
   it('resumes, restarts and deletes in bulk by filter, and refuses a misspelt filter first', async () => {
     const app = await host({ '/bulk': { route: async (context) => context.run('bad', fragile().step) } })

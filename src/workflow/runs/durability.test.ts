@@ -101,7 +101,7 @@ describeOnEveryStore('runs across a restart of everything', (openStore, { newPla
     expect(await server.service().log(runs.cancel)).toMatchObject({ workflowState: 'RUN_CANCELED' })
     await server.end()
     // Starts everything twice, on a busy machine.
-  }, 60_000)
+  })
 })
 
 it('fails a run with a damaged step, with the reason; other runs continue', async () => {
