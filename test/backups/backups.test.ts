@@ -113,7 +113,7 @@ it('fails with one sentence and the exit code of the failure', async () => {
     expect(code).toBe(wanted)
     expect(stderr).toMatch(new RegExp(`^error: .*${reason}.*\n$`))
   }
-  // A file of a tenant that cannot be loaded is nothing for the operator to look at.
+  // A tenant who uploads an unreadable file is no problem of the operator: the level is info.
   const logged = await host(['logs', '--event', 'import_failed', '--json', ...placeFlags(homeport.place)])
   expect(logged.stdout).toMatch(/^\{"level":"info",.*cannot load it/)
   const failed = await host(['logs', '--event', 'backup_failed', '--json', ...placeFlags(homeport.place)])

@@ -50,7 +50,7 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   const { body } = await first.queue('POST', `/v2/publish/${sink.url}`, 'x', { 'upstash-delay': '1h' })
   const { messageId } = body as { messageId: string }
 
-  // As of a server that was a node before.
+  // A server that was a node of a cluster before has this file.
   writeFileSync(join(place.dataDir, 'token-keys-of-nodes'), 'key of another node')
   const to = join(tempDir(), 'backups')
   const backUp = (...more: string[]) => homeport(['backup', '--to', to, ...more, ...placeFlags(place)])
@@ -102,7 +102,7 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   expect(await second.queue('GET', `/v2/messages/${messageId}`)).toMatchObject({ status: 200 })
 })
 
-it('backs up to object storage by itself and on demand, and restores on a machine without the old files', async () => {
+it('backs up to object storage on its schedule and on demand, and restores on a machine without the old files', async () => {
   const storage = await ObjectServer.start()
   atCleanup(() => storage.stop())
   const { accessKeyId, secretAccessKey } = await readCredentials(storage.credentials, '')
@@ -135,7 +135,7 @@ it('backs up to object storage by itself and on demand, and restores on a machin
   const left = await listed()
   expect(left).toHaveLength(1)
   expect(left).not.toContain(first)
-  // What the storage answers is wrong: nothing is removed, nothing is left.
+  // The storage answers wrong bytes: the backup fails, removes no older one and leaves no temporary files.
   storage.fault = ({ method }) => (method === 'GET' ? { kind: 'flip', atByte: 100 } : undefined)
   expect((await backUp()).code).toBe(1)
   storage.fault = () => undefined

@@ -47,7 +47,7 @@ function startWatch({ homeport }: Service, actionId: string) {
   return { ended, stdout: () => read.stdout, stderr: () => read.stderr }
 }
 
-it('goes on with actions that were acknowledged before the server was killed, and counts each run once', async () => {
+it('continues actions that were acknowledged before the server was killed, and counts each run once', async () => {
   const before = await startService()
   const nightly = await before.startDelayed(NIGHTLY, URL, 'nightly')
   const slow = await before.startDelayed(SLOW, URL, 'slow')
@@ -65,7 +65,7 @@ it('goes on with actions that were acknowledged before the server was killed, an
 
   const after = await startService(before.homeport.place)
   const { homeport } = after
-  // Rate, reason, fence and pause are kept, and what is not paused continues until every run has an outcome.
+  // The restart keeps rate, reason, fence and pause. Actions that are not paused continue until every run has an outcome.
   expect(await see(after, slowId)).toMatchObject({ state: 'running', ...settings })
   const trigger = () => homeport.queue('POST', `/v2/trigger/${URL}`, {}, { 'upstash-label': 'slow' })
   expect(await trigger()).toMatchObject({ status: 409 })

@@ -28,7 +28,7 @@ interface Tenant {
 const LATER = { 'upstash-delay': '1d' }
 const errorOf = ({ body }: Answer): string => String((body as { error?: unknown }).error)
 
-describeOnEveryStore('accounts of others', (_openStore, on) => {
+describeOnEveryStore('accounts of tenants', (_openStore, on) => {
   const start = async (place: object = {}, env?: Record<string, string>) =>
     startHomeport({ ...place, ...(env === undefined ? {} : { env }) })
 
@@ -188,7 +188,7 @@ async function rowsOfServer(url: string): Promise<TableText[]> {
   }
 }
 
-it('a suspended account delivers nothing, also after a crash, and its limits hold', async () => {
+it('deliver nothing while suspended, also after a crash, and keep within their limits', async () => {
   let homeport = await startHomeport()
   const sink = await startSink()
   atCleanup(() => sink.close())
@@ -248,7 +248,7 @@ it('a suspended account delivers nothing, also after a crash, and its limits hol
   await client().publish({ url: `${sink.url}/fifth` })
 })
 
-it('takes a team by its name', async () => {
+it('the commands accept the name of a team in place of its id', async () => {
   const homeport = await startHomeport()
   const { cli, works } = signedIn(() => homeport)
   await works('teams', 'create', 'the crew')

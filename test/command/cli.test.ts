@@ -53,7 +53,7 @@ describe('databases', () => {
     expect((await homeport.api('GET', '/v2/redis/databases')).body).toEqual([])
   })
 
-  it('show their use: rates below one a second, and the limit that holds', async () => {
+  it('show their usage: rates below one a second, and the limit that applies', async () => {
     await json('db', 'create', '--name', 'used', '--region', 'eu-west-1', '--plan', 'payg')
     await works('db', 'exec', 'used', '--', 'set', 'k', 'v')
     const stats = await works('db', 'stats', 'used')
@@ -86,7 +86,7 @@ describe('databases', () => {
     expect(await cli(['db', 'users', 'delete', 'shared', 'alice', '--yes'])).toMatchObject({ code: 3 })
   })
 
-  it('give their keys to a file and take them from it, with every type, expiry and binary names', async () => {
+  it('export their keys to a file and import them from it, with every type, expiry and binary names', async () => {
     const send = async (path: string, body: unknown) => {
       const { rest_url, rest_token } = await json('db', 'get', 'shared')
       const headers = { authorization: `Bearer ${rest_token}`, 'upstash-encoding': 'base64' }
@@ -226,14 +226,14 @@ describe('runs', () => {
       stdout: expect.stringMatching(/^finished: 3 runs, 3 cancelled\nto undo it: /),
     })
     expect(await json('runs', 'cancel', ...selector, '--yes')).toEqual({ cancelled: 0 })
-    // There is nothing to confirm.
+    // No run matches any more, so the command asks for no confirmation.
     expect(await works('runs', 'cancel', ...selector)).toBe('No active run matches. Nothing was changed.\n')
     const { bulkActions } = await json('bulk', 'list')
     expect(bulkActions[1]).toMatchObject({ matched: 3, cancelled: 3, reason: 'a test' })
     expect(await works('bulk', 'outcomes', bulkActions[1].actionId)).toMatch(/one +cancelled/)
   })
 
-  it('are paused by filters, listed, and go on', async () => {
+  it('are paused by filters, listed, and unpaused', async () => {
     for (const id of ['held-1', 'held-2']) {
       await works('runs', 'trigger', sink.url, '--label', 'held', '--run-id', id, '--delay', '1h')
     }
@@ -251,7 +251,7 @@ describe('runs', () => {
     expect(await cli(['runs', 'cancel', '--label', 'held', '--yes'])).toMatchObject({ code: 0 })
   })
 
-  it('are held with their workflow, also those that begin later', async () => {
+  it('are paused with their workflow, also those that start later, until it is resumed', async () => {
     const url = `${sink.url}/flow`
     const start = (id: string) => works('runs', 'trigger', url, '--label', 'flow', '--run-id', id, '--delay', '1h')
     await start('flow-1')
@@ -276,7 +276,7 @@ describe('runs', () => {
     expect(await cli(['runs', 'watch', 'none'])).toMatchObject({ code: 3 })
   })
 
-  it('are restarted from a step with another payload, once for one id', async () => {
+  it('are restarted from a step with another payload, once for each new run id', async () => {
     const payload = join(tempDir(), 'payload')
     writeFileSync(payload, 'another')
     await works('runs', 'trigger', sink.url, '--run-id', 'first', '--delay', '1h', '--body', 'a payload')
@@ -295,7 +295,7 @@ describe('runs', () => {
   })
 })
 
-describe('the selection of the server', () => {
+describe('the server that commands talk to', () => {
   it('is stored as a profile that only its owner may read, and selected by name, environment or flag', async () => {
     const home = tempDir()
     const env = { XDG_CONFIG_HOME: home, HOMEPORT_API_URL: '', QSTASH_URL: '' }

@@ -52,7 +52,7 @@ beforeAll(async () => {
   homeport = await start()
 })
 
-it('has one line for each request when wanted, with the id of the answer and without anything secret', async () => {
+it('the log has a line for each request on demand, with the id of the response and without secrets', async () => {
   const databaseId = await makeRequests(homeport)
   const lines = () => parsed(homeport.logs()).filter(({ event }) => event === 'request_access')
   await waitFor(() => lines().some(({ path }) => path === '/pipeline'), { what: 'the lines' })
@@ -92,7 +92,7 @@ it('has one line for each request when wanted, with the id of the answer and wit
   expect(await command(['logs', '--event', 'nonsense', ...flags])).toMatchObject({ code: 2 })
 })
 
-it('names the request in lines of its work', async () => {
+it('the log names the request in the lines that its work causes', async () => {
   const { apiUrl, place, credentials } = homeport
   const taken = createServer()
   atCleanup(() => void taken.close())
@@ -107,7 +107,7 @@ it('names the request in lines of its work', async () => {
   expect(found).toMatchObject({ level: 'warn', requestId: 'req-port' })
 })
 
-it('is followed across a restart without losing a line, by the operator only', async () => {
+it('the log is followed across a restart without losing a line, by the operator only', async () => {
   const first = homeport
   const other = (await first.api('POST', '/v2/accounts', { email: 'ada@example.com' })).body as Record<string, string>
   const asTenant = basic(`${other.email}:${other.api_key}`)

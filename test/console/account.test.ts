@@ -134,7 +134,7 @@ it('Ctrl K finds pages, databases, identifiers and actions', async () => {
   await homeport.api('DELETE', `/v2/redis/database/${(body as { database_id: string }).database_id}`)
 })
 
-it('a page whose code cannot be loaded leaves the navigation, and an upgrade reloads the console once', async () => {
+it('the navigation works while the code of a page cannot be loaded, and an upgrade reloads the console once', async () => {
   const page = await browser.context.newPage()
   await page.goto('/')
   await heading(page, 'Home').waitFor()
@@ -152,7 +152,7 @@ it('a page whose code cannot be loaded leaves the navigation, and an upgrade rel
   await heading(page, 'Team').waitFor()
   expect(reloads).toBe(0)
 
-  // The server has another build: its page names another script, and the files of the old one are gone.
+  // The server was upgraded: its page names another script, and the files of the old build are gone.
   await page.route('**/assets/*.js', (route) => (reloads === 0 ? route.abort() : route.continue()))
   await page.route(
     (url) => url.pathname === '/' && reloads === 0,
@@ -335,7 +335,7 @@ it('warns that the server does not respond, with the age of the data', async () 
   await page.getByRole('alert').waitFor({ state: 'detached' })
 })
 
-it('searches the audit log on the server, and goes on where a search has looked at as much as it may', async () => {
+it('searches the audit log on the server, and continues where a search has reached its limit', async () => {
   const { page } = browser
   await browser.enter('/audit', 'Audit log')
   await page.getByLabel('Search the entries').fill('nothing has this')

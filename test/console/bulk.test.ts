@@ -178,7 +178,7 @@ it('keeps the filters that also apply to dead letters when the kind changes', as
   await page.getByRole('combobox', { name: 'Action' }).click()
   await page.getByRole('option', { name: 'Delete dead letters' }).click()
   await page.getByText('0 dead letters match').waitFor()
-  // It is no filter, so more would match than was meant.
+  // The form does not use an invalid status as a filter: more dead letters would match than the user means.
   await page.getByLabel('Status of the failed response').fill('5xx')
   await page.getByText('Enter a status such as 500').waitFor()
   await page.getByLabel('Status of the failed response').fill('')

@@ -222,7 +222,7 @@ describe('the data browser', () => {
 
 describe('the page of a database', () => {
   it.each(['overview', 'backups', 'settings'])(
-    '%s is accessible, fits the window and asks for nothing absent',
+    '%s is accessible, fits the window and causes no refused request',
     async (tab) => {
       await browser.enter(`${place}?tab=${tab}`, 'shop')
       await browser.page.getByRole('status', { name: 'Loading' }).first().waitFor({ state: 'detached' })

@@ -209,14 +209,14 @@ it('a paused queue holds its messages, and deleting it cancels them', async () =
   await page.getByRole('button', { name: 'Actions for mails' }).click()
   await page.getByRole('menuitem', { name: 'Pause the queue' }).click()
   await page.getByText('Paused', { exact: true }).waitFor()
-  // To create it again would resume it.
+  // The form refuses the name of an existing queue: creating it again would resume it.
   await page.getByRole('button', { name: 'Create a queue' }).click()
   await page.getByLabel('Name').fill('mails')
   await page.getByText('A queue with this name exists already').waitFor()
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   await publish('/good', { Queue: 'mails' })
-  // Loaded again: the list that was read before the message shows none, and would ask for no name.
+  // Reload the page: the cached list shows no message, and the dialog asks for the name only if there are some.
   await browser.load('/queues', 'Queues')
   await page.getByRole('cell', { name: '1', exact: true }).first().waitFor()
   await page.getByRole('button', { name: 'Actions for mails' }).click()
@@ -248,7 +248,7 @@ it('shows the next five fires before and after a schedule is created', async () 
   await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Actions for' }).click()
   await page.getByRole('menuitem', { name: 'Delete the schedule' }).click()
-  // Another tab is faster.
+  // Meanwhile another tab deletes the schedule.
   const [schedule] = (await homeport.queue('GET', '/v2/schedules')).body as [{ scheduleId: string }]
   await homeport.queue('DELETE', `/v2/schedules/${schedule.scheduleId}`)
   await page.getByRole('button', { name: 'Delete the schedule' }).click()
@@ -370,7 +370,7 @@ it('an ended session asks for the key where something was typed, and keeps it', 
   const question = page.getByRole('dialog', { name: 'Your session has ended' })
   await question.waitFor()
   expect(await problemsOf(page)).toEqual([])
-  // It would close the dialog below.
+  // Escape must not close the dialog below the question, because that would lose the typed text.
   await page.keyboard.press('Escape')
   await question.getByLabel('API key').first().fill(homeport.credentials.apiKey)
   await page.keyboard.press('Enter')

@@ -3,17 +3,17 @@ import type { NarrowScope } from '../../src/contract/endpoint.js'
 import { type Answer, basicOf, call, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { declaredEndpoints } from './declared.js'
 
-/** Every operation, asked with credentials that do not permit it: those of other accounts, and tokens of every scope. */
+/** Calls every operation with credentials that do not permit it: those of other accounts, and tokens of every scope. */
 
 /**
  * Everything that a tenant has contains this word. A caller with other credentials, the operator too, gets answers without
  * the word from every operation, and changes nothing.
  */
 const WORD = 'zebra'
-/** What the operator may do with accounts, and what ends the credentials of the test itself. */
-const MEANT = /Account$|^rotate|^createConsoleSession$|^endConsoleSession$|AccountLimits$/
+/** Operations on accounts that the operator may use, and operations that would end the credentials of the test. */
+const LEFT_OUT = /Account$|^rotate|^createConsoleSession$|^endConsoleSession$|AccountLimits$/
 const all = await declaredEndpoints()
-const endpoints = all.filter(({ auth, id }) => auth !== 'none' && !MEANT.test(id))
+const endpoints = all.filter(({ auth, id }) => auth !== 'none' && !LEFT_OUT.test(id))
 
 interface Keys {
   readonly basic: string
@@ -195,15 +195,15 @@ describe('tokens with a narrow scope', () => {
     await homeport.queue('POST', '/v2/queues', { queueName: 'orders' })
   })
 
-  it('no operation that changes something declares that reading suffices', () => {
+  it('an operation that changes something never declares the scope `read`', () => {
     const writes = scoped.filter(({ access }) => access === 'write')
     expect(writes.filter(({ scopes }) => scopes?.includes('read'))).toEqual([])
   })
 
-  it.each(NARROW)('a token with the scope %s is refused whatever it does not declare', async (scope) => {
+  it.each(NARROW)('a token with the scope %s is refused by every operation that does not declare it', async (scope) => {
     for (const { id, method, path, scopes } of scoped) {
       const target = path.replace(/\{\+?\w+\}/g, 'x')
-      // Of a narrow token by name, only the operations it never may do are decided by the pipeline alone.
+      // Whether a token for one queue or key may use an operation that declares its scope also depends on the name.
       const isAllowed = scopes?.includes(scope) ?? false
       const isNamed = scope === 'queue' || scope === 'flow_control'
       for (const url of ['queueUrl', 'apiUrl']) {

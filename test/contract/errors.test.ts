@@ -56,7 +56,7 @@ const textOf = (code: ErrorCode): string => String((ERRORS[code].text as (detail
 describe.each(codes)('%s', (code) => {
   const entry: ErrorEntry<never> = ERRORS[code]
 
-  it('has a status that clients know, and names a later retry only with one that stands for it', () => {
+  it('has a status that clients know, and a retry time only with 429 or 503', () => {
     expect(STATUSES).toContain(entry.status)
     if (entry.retry) expect([429, 503]).toContain(entry.status)
   })
@@ -70,7 +70,7 @@ describe.each(codes)('%s', (code) => {
 })
 
 it.each(codes.filter((code) => !FREE_TEXTS.includes(code) && !(code in dataPlaneErrors)))(
-  '%s is whole sentences, and after what is wrong comes what to do',
+  '%s has whole sentences: what is wrong, then what to do',
   (code) => {
     const text = textOf(code)
     expect(text).toMatch(/\.$/)

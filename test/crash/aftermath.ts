@@ -14,7 +14,7 @@ import {
   unfired,
 } from './queue-ledger-store.js'
 
-/** What is judged after the faults, when all callers have stopped. */
+/** What {@link judge} checks after the faults, when all callers have stopped. */
 export interface Aftermath {
   readonly homeport: RunningHomeport
   readonly place: StorePlace
@@ -23,7 +23,7 @@ export interface Aftermath {
   readonly ledger: Ledger
   /** How long each part may take to end. */
   readonly deadlineMs: number
-  /** Whether the store may have lost commits, as in a failover: then requests of messages that it does not know are no breach. */
+  /** `may be lost`, as in a failover: requests of messages that the store does not know are no breach then. */
   readonly commits: 'last' | 'may be lost'
 }
 
@@ -34,11 +34,11 @@ export interface Aftermath {
 export async function judge(aftermath: Aftermath): Promise<string> {
   const { homeport, place, destinations, queueLedger, ledger, deadlineMs, commits } = aftermath
   await untilActionsEnd(aftermath)
-  // Victims of triggers and cancels that were never confirmed.
+  // Cancel the runs whose trigger or cancel was never confirmed.
   const rest = await homeport.queue('DELETE', '/v2/workflows/runs', { workflowUrl: [`${destinations.url}/long`] })
   expect(rest.status).toBe(200)
 
-  // Messages whose cancellation was interrupted.
+  // Cancel the messages whose cancellation was interrupted.
   const isDone = async () => (await homeport.queue('DELETE', '/v2/messages?label=silent')).status === 200
   await waitFor(isDone, { what: 'the last cancel', deadlineMs })
   const isCalm = async () => (await unfired(place)) === 0 && (await unfinishedSoon(place)) === 0

@@ -5,7 +5,7 @@ import { isRefusal, type Repeat } from './queue-ledger-load.js'
 /** Minutes, seconds and milliseconds. */
 export const timeNow = (): string => new Date().toISOString().slice(14, 23)
 
-/** Callers that go on whatever happens, and how often each had a success. */
+/** Callers that repeat their actions through every fault, and how often each succeeded. */
 export class Callers {
   readonly successes = new Map<string, number>()
   /** What failed, and why. */
@@ -15,7 +15,7 @@ export class Callers {
   readonly #once = new Set<string>()
   #isOver = false
 
-  /** @param deadlineMs how long a caller may be without success. */
+  /** @param deadlineMs the longest time that a caller may go without success. */
   constructor(deadlineMs: number, pace: Pace) {
     this.#deadlineMs = deadlineMs
     this.pace = pace

@@ -94,8 +94,8 @@ export class DeadRuns {
       return started + calling === 0
     }
     await over()
-    // What a kill has left paused goes on, and was not delivered before. On a busy machine the lives may have been too short
-    // for the other actions.
+    // Runs that a kill has left paused are unpaused first. On a busy machine the lives may have been too short for the other
+    // two kinds of actions.
     for (const kind of ['unpauseRuns', 'retryFailureCallbacks', 'resumeRuns']) {
       await this.#act(homeport, kind)
       await over()

@@ -11,9 +11,9 @@ import { randomFrom } from './random.js'
 import { listeningPorts } from './senders.js'
 
 /**
- * Nodes of a move are killed at every step of it. Afterwards the database has one home with all that was answered and its
- * backup, and the other node has no copy, engine or port of it. A step is held by a lock in PostgreSQL: the transaction that
- * stores it has not committed when the node dies. `npm run crash -- --only moves` plays all of them several times.
+ * Kills one or both nodes of a move at every step of it. Afterwards the database has one home, with every acknowledged write
+ * and its backup, and the other node has no copy, engine or port of it. A lock in PostgreSQL holds a step: the transaction
+ * that stores it has not committed when the node dies. `npm run crash -- --only moves` plays all steps several times.
  */
 
 type Victim = 'from' | 'to'
@@ -46,17 +46,17 @@ const STEPS: readonly Step[] = [
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? 20_261_129)
-/** Of 14 steps, `npm test` plays two. */
+/** `npm test` plays two of the 14 steps. */
 const PLAYED = CYCLES > 1 ? STEPS : sampled(STEPS, 7)
 const BETWEEN_MS = 5
-/** How long a copy goes on at most before a node is killed. */
+/** The longest time that a copy runs before a node is killed. */
 const COPY_MS = 400
 const VALUES = 30
 const VALUE = 'x'.repeat(100_000)
 
 type Made = DatabaseRecord & Record<'rest_token', string>
 
-/** Writes numbers through both nodes, as long as it lasts. */
+/** Writes numbers through both nodes until it is stopped. */
 class Writer {
   readonly answered: number[] = []
   readonly #writing: Promise<unknown>
@@ -126,7 +126,7 @@ async function play(scene: NodeScene, held: HeldMove, made: Made, step: Step, ra
     await pause(systemClock, random() * COPY_MS)
   }
   if (!isHeld && step.state === 'switched') {
-    // The next home does not hear of it before.
+    // Freeze the next home, so that it does not learn of the commit before the kill.
     process.kill(to.homeport.pid, 'SIGSTOP')
     await held.release()
     await waitFor(async () => (await stateOf()) === 'switched', { what: 'the commit', everyMs: 1 })
@@ -176,7 +176,9 @@ async function play(scene: NodeScene, held: HeldMove, made: Made, step: Step, ra
 
 const isThere = (folder: string): boolean => existsSync(folder) && readdirSync(folder).length > 0
 
-it('a move that either node does not survive', { timeout: 120_000 + CYCLES * PLAYED.length * 60_000 }, async () => {
+it('a move leaves one home with all acknowledged writes, whichever node is killed at any step', {
+  timeout: 120_000 + CYCLES * PLAYED.length * 60_000,
+}, async () => {
   vi.spyOn(console, 'warn').mockImplementation(() => undefined)
   const random = randomFrom(SEED)
   const scene = await NodeScene.start({ nodes: 2, random, readyEveryMs: 1_000, onDisturbance: () => undefined })

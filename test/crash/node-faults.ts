@@ -15,15 +15,15 @@ export const NODE_FAULTS = [
   'lost commits',
   'restart of PostgreSQL',
   'drain',
-  // Connections stay open and nothing arrives, or only no answers.
+  // Connections stay open, and nothing passes, or requests pass and answers do not.
   'blackhole-store',
   'one-way-store',
-  // No node reaches another one; or nobody gets answers of one node.
+  // No node reaches another one, or nobody gets answers of one node.
   'blackhole-peer',
   'one-way-peer',
   'clock-start',
   'clock-jump',
-  // A standby becomes the primary; the one before ends, or freezes with its connections open.
+  // A standby of PostgreSQL becomes the primary; the old primary ends, or freezes with its connections open.
   'failover',
   'frozen-failover',
   // PostgreSQL is away for a minute.
@@ -52,7 +52,7 @@ const MOST_LOST = 12
 const JUMP_MS = 30_000
 const SMALL_SHIFT_MS = 1_500
 
-/** Lets a fault happen; resolves when it is over, perhaps before every node is ready again. */
+/** Causes a fault; resolves when it is over, perhaps before every node is ready again. */
 export async function happen(fault: NodeFault, node: SceneNode, by: FaultScene): Promise<void> {
   const { scene, during } = by
   switch (fault) {
@@ -178,7 +178,7 @@ async function failOver(isFrozen: boolean, scene: NodeScene): Promise<void> {
   if (isFrozen) before.pause()
   for (const { toPostgres } of scene.nodes) {
     toPostgres.leadTo(standby.port)
-    // What went to the old primary leads nowhere from now on.
+    // Connections to the frozen primary stay open and lead nowhere from now on.
     if (isFrozen) toPostgres.abandon()
     else toPostgres.cut()
   }
@@ -189,7 +189,7 @@ async function failOver(isFrozen: boolean, scene: NodeScene): Promise<void> {
   if (isFrozen) await before.stop()
 }
 
-/** Nobody may be declared dead, and the same processes go on. */
+/** Takes PostgreSQL away for a minute. No node may be declared dead, and the same processes must continue. */
 async function away(scene: NodeScene, begin: () => Promise<() => unknown>): Promise<void> {
   const before = { pids: [...scene.pids], dead: await scene.deadNodes() }
   const end = await begin()

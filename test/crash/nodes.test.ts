@@ -17,13 +17,19 @@ import { EAGER, PATIENT, Revocations } from './revocations.js'
 import { Senders } from './senders.js'
 
 /**
- * Three nodes (in short runs two) on one PostgreSQL, while clients use every feature of the queue, of workflows and of bulk actions through a
- * balancer: nodes are killed, paused, drained, cut from PostgreSQL or from each other, by closed connections and by black
+ * Three nodes (two in short runs) share one PostgreSQL, while clients use every feature of the queue, of workflows and of
+ * bulk actions through a balancer.
+ *
+ * Faults: nodes are killed, paused, drained, and cut from PostgreSQL or from each other, by closed connections and by black
  * holes in one or both directions; their clocks jump, commits lose their replies, and PostgreSQL crashes, is away for a
- * minute, or fails over. In the end every acknowledged message and run has its outcome, nothing of a cancelled run arrived
- * after the answer, every schedule fired once, the parallelism of a key was never exceeded, no node sent anything after it
- * had been declared dead, and no node accepted a key or token that was used after the answer to its revocation. A cycle counts only when every client had a success during or after
- * its fault. `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only nodes --cycles 100` does;
+ * minute, or fails over.
+ *
+ * In the end every acknowledged message and run has its outcome, nothing of a cancelled run arrived after the answer, every
+ * schedule fired once, the parallelism of a key was never exceeded, no node sent anything after it had been declared dead,
+ * and no node accepted a key or token that was used after the answer to its revocation. A cycle counts only when every
+ * client had a success during or after its fault.
+ *
+ * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only nodes --cycles 100` does;
  * `HOMEPORT_CRASH_SEED` repeats the kinds of an earlier run, `HOMEPORT_CRASH_FAULT` (`--fault`) makes all of one kind.
  */
 

@@ -27,13 +27,13 @@ export interface SceneNode {
   readonly place: Place
   readonly peerPort: number
   readonly toPostgres: CuttableProxy
-  /** Through which the others reach its peer link. */
+  /** The other nodes reach its peer link through this proxy. */
   readonly fromPeers: CuttableProxy
   /** Holds by how many milliseconds its wall clock is wrong. */
   readonly clockFile: string
   homeport: RunningHomeport
   isReady: boolean
-  /** How often it has not answered the balancer, since it did. */
+  /** How many looks of the balancer in a row it has not answered. */
   silences: number
 }
 
@@ -136,7 +136,7 @@ export class NodeScene {
     return this.#start(node)
   }
 
-  /** Past the proxies. */
+  /** URL of the store, without the proxies. */
   get storeUrl(): string {
     return `${this.server.url}/postgres`
   }
@@ -181,7 +181,7 @@ export class NodeScene {
     }
   }
 
-  /** As a balancer looks at them. Ends with the scene. */
+  /** Checks whether the nodes are ready, as a balancer does, until the scene ends. */
   async #lookForever(): Promise<void> {
     while (!this.#isStopped) {
       await Promise.all(this.nodes.map((node) => this.#look(node)))
@@ -189,7 +189,7 @@ export class NodeScene {
     }
   }
 
-  /** A node that does not answer in time may be busy, so it has three chances. One that says no has none. */
+  /** A node that does not answer in time may be busy, so it has three chances. A node that answers "not ready" has none. */
   async #look(node: SceneNode): Promise<void> {
     const signal = AbortSignal.timeout(READY_WITHIN_MS)
     const answer = await fetch(`${node.homeport.queueUrl}/readyz`, { signal }).then(
@@ -201,7 +201,7 @@ export class NodeScene {
   }
 
   /**
-   * Lets a fault happen to one of the nodes; resolves when it is over and every node is ready again.
+   * Causes a fault at one of the nodes; resolves when it is over and every node is ready again.
    * @param happen makes the fault. @param during resolves when every client has had another success.
    */
   async suffer(fault: string, happen: (node: SceneNode) => Promise<void>, during: () => Promise<void>): Promise<void> {

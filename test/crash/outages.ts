@@ -41,14 +41,14 @@ export class OutageScene {
     return scene
   }
 
-  /** Through the proxies, with every host. */
+  /** URL with every host, through the proxies. */
   get url(): string {
     const hosts = this.#proxies.map(({ port }) => `127.0.0.1:${port}`).join(',')
     const { username, password } = new URL(this.#server.url)
     return `postgres://${username}:${password}@${hosts}/postgres`
   }
 
-  /** Past the proxies, to the server that is the primary now. */
+  /** URL of the current primary, without the proxies. */
   get directUrl(): string {
     return `${this.#server.url}/postgres`
   }
@@ -57,7 +57,7 @@ export class OutageScene {
     return this.#standby !== undefined
   }
 
-  /** Lets a fault happen while `during` runs; resolves when it is over. */
+  /** Causes a fault while `during` runs; resolves when it is over. */
   async suffer(fault: Fault, during: () => Promise<void>): Promise<void> {
     switch (fault) {
       case 'lost commits':

@@ -161,7 +161,7 @@ async function publishSingle(scene: Scene): Promise<void> {
   const messageId = await publish(scene, path, 'delivered', headers)
   const again = await asked(scene, 'POST', `/v2/publish/${scene.destinations.url}/${path}`, headers)
   const { messageId: other } = again as { messageId: string }
-  // A request that was repeated for longer, because servers were away, may have come after the first had been delivered.
+  // Repeats of a request while servers are away may take so long that the first message has been delivered meanwhile.
   if (performance.now() - beganAt > SINGLE_WAITS_S * 1_000) return
   scene.ledger.once.add(path)
   if (other !== messageId) throw new Error(`the singleton key ${path} has ${messageId} and ${other}`)

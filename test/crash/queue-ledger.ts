@@ -26,9 +26,9 @@ export interface Arrival {
 export interface Burst {
   /** In their order. */
   readonly acknowledged: string[]
-  /** Those that an answer has named as replaced. */
+  /** Messages that an answer has named as replaced. */
   readonly replaced: Set<string>
-  /** Whether all of them were acknowledged. Else one that was not may have replaced the newest. */
+  /** Whether all were acknowledged. If not, an unacknowledged message may have replaced the newest. */
   isComplete: boolean
 }
 

@@ -6,7 +6,7 @@ import type { Repeat } from './queue-ledger-load.js'
 
 /** A revocation may take 7 s when a node has just died. */
 const ANSWER_WITHIN_MS = 15_000
-/** Uses at a node that does not answer: their answers arrive when it runs again. */
+/** The most pending uses at a node that does not answer. Their answers arrive when it runs again. */
 const MOST_OPEN = 20
 const BREATH_MS = 20
 
@@ -56,7 +56,7 @@ export class Revocations {
     this.#uses = uses
   }
 
-  /** Starts the clients; they end with the others. */
+  /** Starts the clients; they end with the other callers. */
   async run(repeat: Repeat): Promise<void> {
     const revoke = (what: Secret['what']) => repeat(`revocation of ${what}`, () => this.#once(what))
     await Promise.all([revoke('API key'), revoke('queue token')])

@@ -5,8 +5,9 @@ import { connectToPostgres } from './queue-ledger-store.js'
 
 const LOOK_EVERY_MS = 100
 /**
- * A node stops sending a second before the others may declare it dead. This much later a request counts as sent by a dead
- * node: the time between two looks, and what a busy machine needs to accept a connection and read it.
+ * A node stops sending a second before the others may declare it dead. A request that arrives later than this after the
+ * death counts as sent by a dead node. The tolerance covers the time between two looks, and what a busy machine needs to
+ * accept a connection and read it.
  */
 const TOLERANCE_MS = 1_000
 
@@ -42,7 +43,7 @@ export class Senders {
 
   async #lookForever(url: () => string): Promise<void> {
     while (!this.#isStopped) {
-      // A PostgreSQL that is paused or that ends says nothing; then the next connection looks again.
+      // A PostgreSQL that is paused or that ends does not answer. Then try again with a new connection.
       await this.#lookWhile(url()).catch(() => undefined)
       await pause(systemClock, LOOK_EVERY_MS)
     }

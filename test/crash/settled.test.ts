@@ -6,7 +6,7 @@ import { atCleanup } from '../support/index.js'
 import { requestsAreRead } from './settled.js'
 
 const CLIENTS = 50
-/** Connects as often as that, sends one request each, and ends. */
+/** A program that opens `CLIENTS` connections, sends one request on each, and ends. */
 const SENDER = `
   const [port, clients] = process.argv.slice(1).map(Number)
   let sent = 0
@@ -25,9 +25,9 @@ it('waits for requests whose connections nobody has accepted yet', async () => {
   atCleanup(() => void server.close().closeAllConnections())
   const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}`
-  // What asks with `fetch` keeps its connection from here on.
+  // `fetch` keeps its connection open from here on.
   for (let trip = 0; trip < 2; trip++) await (await fetch(url)).text()
-  // This process accepts nothing meanwhile.
+  // This process is blocked meanwhile, so it accepts no connection.
   execFileSync(process.execPath, ['-e', SENDER, String(port), String(CLIENTS)])
   await requestsAreRead(url)
   expect(counted).toBe(CLIENTS)

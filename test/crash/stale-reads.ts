@@ -9,13 +9,13 @@ export interface ReadAt {
   readonly restPort: number
 }
 
-/** What the readers work on. */
+/** What the clients work with. */
 export interface StaleReadsOptions {
   /** The node that keeps the replica. */
   readonly near: ReadAt
   readonly home: ReadAt
   readonly port: number
-  /** One client for each, with keys of its own. What a user has seen holds for all its connections and requests. */
+  /** One client for each user, with its own keys. Read-your-writes holds across all connections and requests of a user. */
   readonly users: readonly AclSecrets[]
   /** Pairs of a write and a read in one round of a client. */
   readonly batch: number
@@ -25,9 +25,9 @@ export interface StaleReadsOptions {
 /** What was found so far. */
 export interface StaleReadsReport {
   readonly pairs: number
-  /** Reads of another value than was written last. */
+  /** Reads that returned another value than the last one written. */
   readonly stale: number
-  /** Batches that were refused or broken off, and why the last one. */
+  /** How many batches were refused or broken off; `refusal` is the reason of the last one. */
   readonly refused: number
   readonly refusal: string
   /** The first stale reads. */
@@ -37,13 +37,13 @@ export interface StaleReadsReport {
 const DIGITS = 12
 const MOST_EXAMPLES = 10
 const SILENT_MS = 60_000
-/** A node that does not answer in time is no stale read; more than this is another matter. */
+/** Some nodes may not answer in time, which is no stale read. More refusals than this fail the test. */
 const MOST_REFUSED = 1_000
 const REFUSED_PAUSE_MS = 200
 
-/** A way to write a version to all keys of a client. Answers the sync token; undefined: there is none. */
+/** Writes a version to all keys of a client. Returns the sync token, or undefined if there is none. */
 type Write = (version: string) => Promise<string | undefined>
-/** A way to read them. Answers what was read, and how it reads if all is well. */
+/** Reads all keys of a client. Returns the reply, and a function that makes the expected reply for a version. */
 type Read = (token: string | undefined) => Promise<Seen>
 interface Seen {
   readonly text: string
@@ -51,9 +51,9 @@ interface Seen {
 }
 
 /**
- * Many clients write versions to keys of their own and read them, in pipelines, without an end: over the Redis protocol and REST, in the region,
- * or at the home and then in the region with the sync token of the write. Each value has a fixed length, so a whole reply is
- * compared at once, and what is remembered does not grow.
+ * Many clients write versions to their own keys and read them back, in pipelines, until they are stopped: over the Redis
+ * protocol and REST, in the region, or at the home and then in the region with the sync token of the write. Each value has a
+ * fixed length, so a whole reply is compared at once, and the memory of a client does not grow.
  */
 export class StaleReads {
   readonly #options: StaleReadsOptions
@@ -68,7 +68,7 @@ export class StaleReads {
   constructor(options: StaleReadsOptions) {
     this.#options = options
     this.#acting = Promise.all(options.users.map((user) => this.#act(user)))
-    // It is awaited in `stop`.
+    // `stop` awaits it and reports the error.
     this.#acting.catch(() => undefined)
   }
 
@@ -96,7 +96,7 @@ export class StaleReads {
     return this.report
   }
 
-  /** What has no answer, or an error, may take effect later, so other keys follow. */
+  /** A write without an answer, or with an error, may take effect later, so the client continues with other keys. */
   async #act(user: AclSecrets): Promise<void> {
     for (let life = 0; !this.#isOver; life++) {
       try {
@@ -120,7 +120,7 @@ export class StaleReads {
     try {
       for (let count = 1; !this.#isOver; count++) {
         const version = String(count).padStart(DIGITS, '0')
-        // What is written at the home is seen in the region by those who bring its token.
+        // A reader in the region sees a write at the home if it sends the sync token of the write.
         const isFar = random.chance(0.2)
         const token = await (isFar ? restHome.set(version) : (random.pick(writes) as Write)(version))
         const read = isFar
@@ -190,7 +190,7 @@ class Pipe {
     })
   }
 
-  /** An error is an answer of another length, after which nothing fits any more. */
+  /** An error has another length than the expected reply, so it ends the connection: later replies would be misread. */
   #take(chunk: string): void {
     this.#received += chunk
     if (/(?:^|\n)-/.test(this.#received)) this.#reject(new Error(`an error: ${this.#received.slice(-200)}`))

@@ -70,7 +70,7 @@ const APART_MS = 2_000
 /** The nodes of a database. */
 export interface Roles {
   readonly home: SceneNode
-  /** Those of its standbys, by slot. */
+  /** The nodes of its standbys, by slot. */
   readonly standbys: readonly SceneNode[]
 }
 
@@ -85,13 +85,13 @@ function isOf(nodes: readonly SceneNode[]): (client: Socket) => boolean {
   }
 }
 
-/** Nothing passes between nodes and another one. */
+/** Cuts nodes from another one: nothing passes between them. */
 function part(ones: readonly SceneNode[], other: SceneNode): void {
   for (const one of ones) one.fromPeers.swallow('everything', isOf([other]))
   other.fromPeers.swallow('everything', isOf(ones))
 }
 
-/** What was on its way is gone. */
+/** Closes the connections between nodes, so that data in flight is lost. */
 function lose(nodes: readonly SceneNode[]): void {
   for (const { fromPeers } of nodes) fromPeers.cut()
   for (const { fromPeers } of nodes) fromPeers.mend()
@@ -100,8 +100,8 @@ function lose(nodes: readonly SceneNode[]): void {
 const kill = ({ homeport: { pid } }: SceneNode): boolean => process.kill(pid, 'SIGKILL')
 
 /**
- * Lets a fault happen.
- * @param isBehind whether the store has the first standby as behind.
+ * Causes a fault.
+ * @param isBehind whether the store says that the first standby is behind.
  */
 export async function begin(fault: Fault, { home, standbys }: Roles, isBehind: () => Promise<boolean>): Promise<void> {
   const { homeport, toPostgres } = home
@@ -111,7 +111,7 @@ export async function begin(fault: Fault, { home, standbys }: Roles, isBehind: (
       kill(home)
       break
     case 'pause':
-      // When it wakes up, nobody tells it what has happened meanwhile.
+      // Cut it from PostgreSQL, so that it does not learn what has happened meanwhile when it wakes up.
       toPostgres.swallow('everything')
       process.kill(homeport.pid, 'SIGSTOP')
       break

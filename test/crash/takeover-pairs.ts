@@ -11,7 +11,7 @@ interface Broken {
   readonly writtenAt: number
 }
 
-/** A client that writes a number through a node and reads it there, without a token and with that of the write, until it ends. */
+/** A client that writes numbers through a node and reads each one there, without a sync token and with that of the write. */
 export class Pairs {
   /** Reads so far. */
   reads = 0
@@ -38,7 +38,7 @@ export class Pairs {
     await this.#acting
   }
 
-  /** A write without an answer may take effect later, so what is written next has another key. */
+  /** A write without an answer may take effect later, so the next write has another key. */
   async #act(): Promise<void> {
     let key = 0
     for (let value = 1; !this.#isOver; value++) {

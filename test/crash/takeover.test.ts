@@ -12,14 +12,20 @@ import { begin, end, isWithoutFirst, lostIn, type Roles, scenesOf } from './take
 import { type Ask, Pairs } from './takeover-pairs.js'
 
 /**
- * The home of a database dies, is paused, or is cut off, while clients write. The node of its standby takes over, of two
- * standbys that of the one that is furthest; every write that the home had answered by its `complete_until` is there, in the
- * mode `replicated` every write that it had answered at all, also when a standby dies with the home, and the old home
- * acknowledges nothing after the new one. In the mode `replicated`, one order of all that clients at all
- * nodes were answered, before, meanwhile and after, explains it (`../histories`). A fourth node keeps the replica of a read
- * region: its clients read what they have written, the replica follows the new home, and shows nothing more of the old one.
- * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does; all are of one
- * kind with `HOMEPORT_CRASH_FAULT` (`--fault kill`), or with as many standbys as `HOMEPORT_CRASH_STANDBYS` says. A campaign has PostgreSQL away for a minute, and pauses of 20 s.
+ * The home of a database dies, is paused, or is cut off, while clients write. The node of its standby takes over; of two
+ * standbys, the node of the one that is furthest. Then:
+ *
+ * - Every write that the home had answered by its `complete_until` is there. In the mode `replicated`, every write that it
+ *   had answered at all is there, also when a standby dies with the home.
+ * - The old home acknowledges nothing after the new one.
+ * - In the mode `replicated`, one order explains all answers to clients at all nodes, before, during and after the fault
+ *   (`../histories`).
+ * - A fourth node keeps the replica of a read region. Its clients read what they have written; the replica follows the new
+ *   home, and shows nothing more of the old one.
+ *
+ * `HOMEPORT_CRASH_CYCLES` sets the number of faults, as `npm run crash -- --only takeover --cycles 100` does.
+ * `HOMEPORT_CRASH_FAULT` (`--fault kill`) makes all of one kind, `HOMEPORT_CRASH_STANDBYS` sets the number of standbys. In
+ * a campaign, PostgreSQL is away for a minute, and pauses last 20 s.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
@@ -27,7 +33,7 @@ const SCENES = scenesOf(process.env.HOMEPORT_CRASH_FAULT, process.env.HOMEPORT_C
 const [AWAY_MS, PAUSE_MS] = CYCLES > 1 ? [60_000, 20_000] : [7_000, 0]
 /** Time between two calls of a client. */
 const BETWEEN_MS = CYCLES > 1 ? 2 : 50
-/** Of the client that never waits for answers, at first and during a fault: some writes are on their way when the home dies. */
+/** Time between two writes of `Direct`, before and during a fault: some writes are in flight when the home dies. */
 const [WRITE_EVERY_MS, HURRY_EVERY_MS] = CYCLES > 1 ? [5, 5] : [25, 2]
 const TAKEN_WITHIN_MS = 30_000
 const REGION = 'us-east-1'
@@ -88,7 +94,7 @@ const standbysOf = async (node: SceneNode, { database_id }: Made): Promise<reado
     (one) => one.database_id === database_id,
   )
 
-/** Writes numbers to a list, over one connection to the home that never waits for answers, as long as it lasts. */
+/** Writes numbers to a list over one connection to the home, without waiting for answers, until it is stopped. */
 class Direct {
   readonly answered: Answered[] = []
   readonly #socket: Socket
@@ -134,7 +140,7 @@ class Direct {
 
 /**
  * Sets the mode and the number of standbys, and waits until each of them has everything. After each fault the roles are
- * swapped, without being asked for.
+ * swapped: the old home becomes the standby by itself.
  */
 async function guard(
   nodes: readonly SceneNode[],

@@ -6,9 +6,13 @@ import { withStore } from './queue-ledger-store.js'
 import { randomFrom } from './random.js'
 
 /**
- * The server is killed with SIGKILL in the middle of a bulk cancel of runs or messages, of its undo, of the pause and the resume of a workflow, and of
- * restarts and of triggers with keys, again and again. The cancel selects by conditions on state, age, attempts and payload. Then every run is where it stood: active, with exactly one pending delivery, due at its original time;
- * nothing of it is parked; every message is due when it was, and those of a paused queue wait; each restart was made once, and one run holds each debounce or singleton key. A request whose answer was lost is repeated.
+ * The server is killed with SIGKILL again and again, in the middle of a bulk cancel of runs or messages, of its undo, of the
+ * pause and the resume of a workflow, and of restarts and of triggers with keys. The cancel selects by conditions on state,
+ * age, attempts and payload. A request whose answer was lost is repeated.
+ *
+ * Then every run is where it stood: active, with exactly one pending delivery, due at its original time, and nothing of it
+ * is parked. Every message is due when it was, and the messages of a paused queue wait. Each restart was made once, and one
+ * run holds each debounce or singleton key.
  */
 
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
@@ -30,7 +34,7 @@ const MESSAGES = 300
 /** A campaign also cancels messages, runs on PostgreSQL, and kills the server at every chance. */
 const IS_CAMPAIGN = CYCLES > 2
 const STORES = IS_CAMPAIGN ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const)
-/** Chances to kill in a cycle, of which a short run takes two, by its seed. */
+/** Chances to kill the server in a cycle. A short run takes two of them, by its seed. */
 const CHANCES = 5
 afterAll(() => console.log(`undo crash test: HOMEPORT_CRASH_SEED=${SEED} HOMEPORT_CRASH_CYCLES=${CYCLES}`))
 
@@ -42,7 +46,7 @@ interface Action {
 /** URL of the PostgreSQL that the servers use; absent for SQLite. */
 let storeUrl: string | undefined
 
-/** Asked at each chance to kill the server. */
+/** Whether to kill the server at this chance. */
 let isKilled: () => boolean
 
 const start = (place: Partial<Place> = {}): Promise<RunningHomeport> =>
@@ -83,7 +87,7 @@ async function ended(homeport: RunningHomeport, actionId: string): Promise<Actio
   return (await read()).outcomes
 }
 
-/** Starts an action, kills the server at some moment of it, and resolves with the server that has ended it. */
+/** Starts an action, kills the server at a random moment, and resolves with the next server when the action has ended. */
 async function through(homeport: RunningHomeport, path: string, body: object, lifeMs: number) {
   const { status, body: answer } = await homeport.queue('POST', path, body)
   expect(status).toBe(202)
@@ -92,7 +96,7 @@ async function through(homeport: RunningHomeport, path: string, body: object, li
   return { next, actionId, outcomes: await ended(next, actionId) }
 }
 
-/** Takes two of the chances to kill. */
+/** Says yes at two of the chances to kill, chosen at random. */
 function killsTwice(random: () => number): () => boolean {
   const first = Math.floor(random() * CHANCES)
   const second = (first + 1 + Math.floor(random() * (CHANCES - 1))) % CHANCES
@@ -100,7 +104,7 @@ function killsTwice(random: () => number): () => boolean {
   return () => [first, second].includes(chance++ % CHANCES)
 }
 
-/** Kills the server at some moment and starts it again, unless this run lets this chance go by. */
+/** Kills the server at a random moment and starts it again, if this run takes this chance. */
 async function nextLife(homeport: RunningHomeport, lifeMs: number): Promise<RunningHomeport> {
   if (!isKilled()) return homeport
   await until(lifeMs)
@@ -110,7 +114,7 @@ async function nextLife(homeport: RunningHomeport, lifeMs: number): Promise<Runn
 
 type Request = readonly [path: string, body: object, headers?: Record<string, string>]
 
-/** Sends requests, kills the server at some moment of them, and repeats them at the next server, which answers the first like this. */
+/** Sends requests, kills the server at a random moment, and repeats them. @returns the new answer to the first request. */
 async function repeated(homeport: RunningHomeport, requests: readonly Request[], lifeMs: number) {
   const send = (to: RunningHomeport) =>
     Promise.all(requests.map(([path, body, headers]) => to.queue('POST', path, body, headers)))
@@ -240,11 +244,11 @@ async function withKeys(homeport: RunningHomeport, name: string) {
   return { requests: [trigger('d', debounce), trigger('e', singleton)], holders }
 }
 
-/** Where the runs stand that were triggered. */
+/** The standing of the runs that the test triggered first. */
 const originals = async (homeport: RunningHomeport): Promise<Standing[]> =>
   (await standingOf(homeport)).filter(({ run_id }) => !/restarted|keyed/.test(run_id))
 
-/** The action of the first of two requests may be the one that changes the runs. */
+/** Waits for the runs instead of an action: of a repeated request, the action of the first one may change the runs. */
 async function waitForAll(homeport: RunningHomeport, paused: boolean): Promise<void> {
   const isSo = async () =>
     (await standingOf(homeport)).every((run) => run.state !== 'RUN_STARTED' || run.paused === paused)

@@ -10,8 +10,8 @@ import type { Callers } from './callers.js'
 import type { NodeScene, SceneNode } from './nodes.js'
 
 /**
- * Databases of nodes that are upgraded: clients use them through every node, over REST behind a balancer and at their ports,
- * they move from node to node, one has a standby of each mode, and others come and go.
+ * Databases during an upgrade of the nodes: clients use them through every node, over REST behind a balancer and at their
+ * ports. The databases move from node to node, there is one with a standby in each mode, and others are created and deleted.
  */
 
 type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
@@ -22,7 +22,7 @@ const DRAIN_WITHIN_MS = 120_000
 /** Longer than a client of the Redis protocol goes without its database when the roles of nodes change. */
 const RETRY_EVERY_MS = 50
 
-/** A list of numbers in a database, and which of them were answered. */
+/** A list of numbers in a database, and the numbers whose write was acknowledged. */
 interface Written {
   readonly made: Made
   readonly key: string
@@ -54,7 +54,7 @@ export class UpgradedDatabases {
     this.#authorization = authorizationOf(scene)
   }
 
-  /** Makes a database for each of three kinds: without a standby, with one, and with one that answers wait for. */
+  /** Creates three databases: without a standby, with an asynchronous one, and with one that answers wait for. */
   static async begin(scene: NodeScene, callers: Callers): Promise<UpgradedDatabases> {
     const ready = (url: 'apiUrl' | 'restUrl') => () =>
       scene.nodes.filter(({ isReady }) => isReady).map(({ homeport }) => homeport[url])
@@ -96,7 +96,7 @@ export class UpgradedDatabases {
     ])
   }
 
-  /** Other moves begin again. */
+  /** Lets other moves begin again after a drain. */
   resume(): void {
     this.#isQuiet = false
   }
@@ -138,7 +138,7 @@ export class UpgradedDatabases {
     )
   }
 
-  /** What was answered and is not there. */
+  /** Acknowledged writes that are missing. */
   async lost(): Promise<readonly string[]> {
     const lost: string[] = []
     for (const { made, key, answered } of this.#lists) {
@@ -223,7 +223,7 @@ export class UpgradedDatabases {
     const made = (await this.#api('POST', '/v2/redis/database', asked)) as Made
     await this.#rest(made, ['SET', 'k', 'v'])
     const path = `/v2/redis/database/${made.database_id}`
-    // Another node may be drained of it meanwhile.
+    // A drain may be moving the database meanwhile, so the deletion is repeated.
     for (;;) {
       const result = await this.#api('DELETE', path).catch(ignoreBusy)
       if (result !== undefined) return
@@ -256,7 +256,7 @@ const authorizationOf = ({ nodes }: NodeScene): string => {
   return basicOf(email, apiKey)
 }
 
-/** A change that waits for a move: undefined. */
+/** Returns undefined for the error of a database that is being moved; throws any other error. */
 function ignoreBusy(error: Error): undefined {
   if (!/database_busy|being changed|409/.test(error.message)) throw error
 }

@@ -15,9 +15,10 @@ import { UpgradedDatabases } from './upgrade-databases.js'
 
 /**
  * Three nodes of an older version become nodes of this version, one after the other, while clients use every feature of the
- * queue, of workflows and of bulk actions through a balancer, and of databases that move between the nodes (`upgrade-databases.ts`).
- * Each node is drained first, as an operator does. Meanwhile an old node is stopped and starts again beside new ones: so a downgrade
- * works as well. `npm run try-upgrade <git ref>` builds the older version and sets `HOMEPORT_OLD_MAIN` to its `dist/main.js`.
+ * queue, of workflows and of bulk actions through a balancer, and of databases that move between the nodes
+ * (`upgrade-databases.ts`). Each node is drained first, as an operator does. In between, an old node is stopped and started
+ * again beside new ones, which shows that a downgrade works as well. `npm run try-upgrade <git ref>` builds the older
+ * version and sets `HOMEPORT_OLD_MAIN` to its `dist/main.js`.
  */
 
 const OLD = process.env.HOMEPORT_OLD_MAIN
@@ -55,7 +56,7 @@ async function upgrade(): Promise<void> {
   const callers = new Callers(DEADLINE_MS, { ...FAST, thinkMs: THINK_MS })
   const queueLoad = startQueueLoad({ homeport, destinations: queueDestinations, ledger: queueLedger }, callers)
   const runLoad = startLoad(homeport, destinations, ledger, callers)
-  // What the older version does wrong when a database moves is not ours to mend, so their failures are counted apart.
+  // The older version may have defects when a database moves, so failures of clients of databases are counted apart.
   const ofDatabases = new Callers(DEADLINE_MS, { ...FAST, thinkMs: THINK_MS })
   const databases = await UpgradedDatabases.begin(scene, ofDatabases)
   const databaseLoad = databases.run()
@@ -64,7 +65,7 @@ async function upgrade(): Promise<void> {
 
   const [first, second, third] = scene.nodes
   if (!first || !second || !third) throw new Error('there are not three nodes')
-  /** When what happened, to be compared with the failures of clients. */
+  /** The steps of the upgrade with their times, to compare with the failures of clients. */
   const steps: string[] = []
   const replace = async (node: typeof first, program: string | undefined): Promise<void> => {
     scene.useProgram(program)
@@ -79,7 +80,7 @@ async function upgrade(): Promise<void> {
   }
   await replace(first, undefined)
   const after = await migrationsIn(scene.storeUrl)
-  // The old nodes go on with the new schema, and one of them starts again with it.
+  // The old nodes continue with the new schema, and one of them starts again with it.
   await replace(third, OLD)
   await replace(second, undefined)
   await replace(third, undefined)

@@ -20,7 +20,7 @@ import {
 } from '../support/index.js'
 import { type Ending, filesIn, kindOf } from './files.js'
 
-/** What a client of the data knows about it. */
+/** Ids and secrets with which clients read the data. */
 export interface Known {
   readonly databases: readonly NewDatabase[]
   readonly users: readonly { readonly database: NewDatabase; readonly name: string; readonly password: string }[]
@@ -39,7 +39,7 @@ export interface Golden {
   readonly copies: Readonly<Record<Ending | 'earlier', string>>
   /** Which copies there are. */
   readonly endings: readonly Ending[]
-  /** Requests that reached the destinations when none were due any more. */
+  /** Requests that reached the destinations after all due messages had been delivered. */
   readonly strangers: string[]
 }
 

@@ -35,9 +35,9 @@ beforeAll(async () => {
 type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
 
 const WRITE_EVERY_MS = 5
-/** Time between two requests of a client that waits for each answer, also when it has none because it is disconnected. */
+/** Time between two requests of a client that waits for each answer, or for its disconnection. */
 const BETWEEN_MS = 5
-/** Longer than a client that sends nothing is waited for. */
+/** Longer than the move waits for a client that sends nothing. */
 const LARGE_TAKES_MS = 1_500
 /** How many databases leave a drained node; `npm run crash -- --only drain --cycles 50` has more. */
 const DRAINED = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 3)
@@ -136,7 +136,7 @@ describe('a database that moves to another node', () => {
     expect((await a.api('POST', `/v2/redis/create-backup/${id}`, { name: 'kept' })).status).toBe(200)
     expect((await b.rest(made.rest_token, ['GET', 'before:1'])).status).toBe(200)
 
-    // A client writes all the time, and connects again when it is disconnected.
+    // A client writes all the time, and reconnects when it is disconnected.
     let connects = 0
     let counter = 0
     let isOver = false
@@ -176,7 +176,7 @@ describe('a database that moves to another node', () => {
         await pause(systemClock, BETWEEN_MS)
       }
     })
-    // Another one never waits for an answer before it sends more.
+    // Another client sends more without waiting for answers.
     let busy = 0
     const pipelining = Array.from({ length: 16 }, async () => {
       while (!isOver) {
@@ -213,7 +213,7 @@ describe('a database that moves to another node', () => {
       Number(((await b.rest(made.rest_token, ['GET', 'busy'])).body as { result: string }).result),
     ).toBeGreaterThanOrEqual(busy)
 
-    // Both nodes answer for it, and the one that had it has set its files aside.
+    // Both nodes answer for the database, and the old home has set its files aside.
     for (const node of [a, b]) {
       expect((await node.rest(made.rest_token, ['GET', 'before:7'])).body).toEqual({ result: 'x'.repeat(10_000) })
       expect((await node.api('GET', path)).body).toMatchObject({ port: made.port, modifying_state: '' })
@@ -227,8 +227,9 @@ describe('a database that moves to another node', () => {
     expect((await a.api('POST', `/v2/redis/restore-backup/${id}`, { backup_id: backup?.backup_id })).status).toBe(200)
     expect((await a.rest(made.rest_token, ['EXISTS', 'list'])).body).toEqual({ result: 0 })
 
-    // It comes back, and after a restart of both it is where the row says. Nobody gets an error: a command that waits for an
-    // event waits at the new home, a large one arrives whole before, and one of which nothing more comes has no effect.
+    // The database moves back, and after a restart of both nodes it is where the row says. No client gets an error: a
+    // command that waits for an event waits at the new home, a large command arrives whole before the switch, and a command
+    // whose rest never arrives has no effect.
     const patient = (): RedisClient => {
       const one = new RedisClient({ host: '127.0.0.1', port: made.port, password: made.password })
       one.on('error', () => undefined)
@@ -317,7 +318,7 @@ describe('a database that moves to another node', () => {
   })
 
   it(
-    'leaves a node that is drained, which is then removed',
+    'leaves a node that is drained, and the node can be removed then',
     async () => {
       const made: Made[] = []
       for (let number = 0; number < DRAINED; number++) made.push(await create(a, `drained-${number}`))

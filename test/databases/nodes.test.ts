@@ -62,7 +62,7 @@ const start = (name: Name) =>
 const listed = async (node: TestNode) => (await node.api('GET', '/v2/nodes')).body as Record<string, unknown>[]
 const knowsAll = async (node: TestNode) => (await listed(node)).filter((one) => 'engine_memory' in one).length === 3
 
-/** The answers that this test reads more of than a status. */
+/** The bodies that this test reads. */
 type Made = DatabaseRecord & Record<'rest_token' | 'password', string>
 const record = ({ body }: Answer) => body as Made
 const records = ({ body }: Answer) => body as DatabaseRecord[]
@@ -80,7 +80,7 @@ async function rest(node: TestNode, token: string, command: readonly string[]): 
   return (await call(url, { method: 'POST', json: command, headers })).body
 }
 
-/** What a server says by itself to a client. */
+/** The first line that a server sends to a client that sends nothing. */
 const firstLine = (host: string, port: number): Promise<string> => textOf(connect(port, host))
 
 const textOf = (socket: Socket): Promise<string> =>
@@ -208,7 +208,7 @@ describe('databases of a cluster', () => {
       regions: expect.arrayContaining(['us-west-2', 'eu-west-1']),
     })
 
-    // A node that is drained gets none.
+    // A drained node gets no new database.
     expect((await a.api('DELETE', `/v2/redis/database/${made?.database_id}`)).body).toBe('OK')
     expect(await a.api('POST', '/v2/nodes/c/drain')).toMatchObject({ status: 200 })
     const drained = async () =>
@@ -229,7 +229,7 @@ describe('databases of a cluster', () => {
     expect(await far.get('large')).toBe(large)
     expect(await Promise.all(Array.from({ length: 1_000 }, () => far.incr('n')))).toHaveLength(1_000)
 
-    // The home knows the client's address, and a client that has no access hears so.
+    // The home knows the address of the client, and refuses a client that the allow list excludes with that address.
     const path = `/v2/redis/update-allowlist/${made.database_id}`
     expect(await a.api('POST', path, { allowed_ips: ['10.9.8.7'] })).toMatchObject({ status: 200 })
     await waitFor(() => far.status === 'end', { what: 'the client to be disconnected' })
@@ -245,7 +245,7 @@ describe('databases of a cluster', () => {
   it('serve clients that connect to any node', async () => {
     const made = record(await b.api('POST', '/v2/redis/database', { ...creation('far-tls'), tls: true }))
 
-    // REST: the token decides, on whichever node.
+    // REST: every node finds the database by the token.
     const url = `http://${a.host}:${a.place.restPort}`
     const redis = new Redis({ url, token: made.rest_token })
     expect(await redis.set('k', 'v')).toBe('OK')
@@ -266,14 +266,14 @@ describe('databases of a cluster', () => {
     await subscriber.unsubscribe()
     await waitFor(async () => (await redis.publish('news', 'bye')) === 0, { what: 'the subscription to end' })
 
-    // What nobody knows is refused here; a reset token is refused by the home.
+    // This node refuses a token that no node knows; the home refuses a token that was reset.
     const wrong = await call(`${url}/get/k`, { headers: { authorization: 'Bearer wrong' } })
     expect(wrong).toMatchObject({ status: 401, body: { error: 'WRONGPASS invalid or missing auth token' } })
     const reset = record(await a.api('POST', `/v2/redis/reset-password/${made.database_id}`))
     expect(await rest(a, made.rest_token, ['GET', 'k'])).toEqual({ error: 'WRONGPASS invalid or missing auth token' })
     expect(await rest(a, reset.rest_token, ['GET', 'k'])).toEqual({ result: 'v' })
 
-    // TLS: the server name decides. The bytes go untouched to the home, which knows the client's address.
+    // TLS: the server name decides. This node passes the bytes on unread; the home knows the address of the client.
     const client = new RedisClient({
       host: a.host,
       port: places.a.redisDomainPort,
@@ -308,8 +308,8 @@ describe('databases of a cluster', () => {
       body: { error: expect.stringContaining('The node b serves') },
     })
 
-    // While the home is away, its clients hear so, whatever they speak. They do not hear that their token is wrong, although
-    // this node has just looked for one that is.
+    // While the home is away, its clients get an error that says so, over every protocol: never that their token is wrong,
+    // although this node has just searched in vain for a wrong token.
     expect(await rest(a, 'wrong', ['GET', 'k'])).toEqual({ error: expect.stringMatching(/^WRONGPASS/) })
     await b.stop()
     await waitFor(async () => (await a.api('GET', pathOf(kept))).status === 503, { what: 'the home to be away' })
@@ -337,7 +337,7 @@ describe('databases of a cluster', () => {
     expect((await a.api('GET', pathOf(lost))).body).toMatchObject({ port: lost.port, modifying_state: '' })
     expect(JSON.stringify((await c.api('GET', '/v2/auditlogs?limit=50')).body)).toContain('from_node')
 
-    // A new life of the home finds its data, and does not serve again what has another home.
+    // The restarted home finds its data, and does not serve the database that has another home now.
     b = await start('b')
     await waitFor(async () => (await a.api('GET', pathOf(kept))).status === 200, { what: 'the home to be back' })
     const served = connectTo(a.host, kept, () => 100)

@@ -8,7 +8,7 @@ import { DEFAULT_PLANS } from '../../src/contract/databases/plans.js'
 import { atCleanup, tempDir, waitFor } from '../support/index.js'
 import { makeNodeStore, nodePlace, startNode, type TestNode } from './test-node.js'
 
-/** What clients do with databases, all of it at a node that is not the home. */
+/** All clients connect to a node that is not the home of the database. */
 
 const HOSTS = { near: '127.0.0.2', home: '127.0.0.3', leaving: '127.0.0.4' } as const
 const PLANS = {
@@ -64,7 +64,7 @@ function connect(
 const rest = ({ rest_token }: Made) =>
   new Redis({ url: `http://${HOSTS.near}:${near.place.restPort}`, token: rest_token, retry: false })
 
-it('commands, transactions, scripts, blocking reads and subscriptions', async () => {
+it('commands, transactions, scripts, blocking reads and subscriptions work at another node than the home', async () => {
   const made = await create()
   const [client, other] = [connect(made), connect(made)]
   expect(await client.multi().set('k', '1').incr('k').exec()).toEqual([
@@ -85,7 +85,7 @@ it('commands, transactions, scripts, blocking reads and subscriptions', async ()
   await waitFor(async () => (await rest(made).publish('news', 'bye')) === 0, { what: 'the subscription to end' })
 })
 
-it('TLS on the port of the database', async () => {
+it('TLS works on the port of the database at another node', async () => {
   const made = await create({ tls: true })
   const client = connect(made, { tls: { rejectUnauthorized: false } })
   expect(await client.set('k', 'v')).toBe('OK')
@@ -94,7 +94,7 @@ it('TLS on the port of the database', async () => {
   await expect(clear.get('k')).rejects.toThrow()
 })
 
-it('users of a database', async () => {
+it('users of a database log in at another node, with their rights', async () => {
   const made = await create()
   const password = 'Rather-Long-And-Various-42!'
   const owner = connect(made)
@@ -110,7 +110,7 @@ it('users of a database', async () => {
   await waitFor(() => reader.status === 'end', { what: 'the user to be disconnected' })
 })
 
-it('limits count at the home', async () => {
+it('the home enforces the limits for clients of another node', async () => {
   const made = await create({ plan: 'fixed_250mb' })
   const [one, two] = [connect(made), connect(made)]
   await Promise.all([one.ping(), two.ping()])
@@ -130,7 +130,7 @@ it('limits count at the home', async () => {
   )
 })
 
-it('sleep, and wake with the next command', async () => {
+it('a database sleeps, and wakes for the next command at another node', async () => {
   const made = await create()
   const path = `/v2/redis/database/${made.database_id}`
   const client = connect(made)
@@ -142,7 +142,7 @@ it('sleep, and wake with the next command', async () => {
   expect(await rest(made).get('k')).toBe('v')
 })
 
-it('backups, restores and passwords', async () => {
+it('backups, restores and new passwords work at another node', async () => {
   const made = await create()
   const client = connect(made)
   await client.set('k', 'before')

@@ -125,7 +125,7 @@ describe('a database with a read region at another node', () => {
     expect((await callsAt('b', made)) - replica).toBeGreaterThan(150)
     expect((await callsAt('a', made)) - home).toBeLessThan(70)
 
-    // Everything else is the home's, in the order of the client.
+    // Everything else goes to the home, in the order of the client.
     const pipeline = redis.pipeline().set('p', 1).get('p').incr('p').get('p').get('k').strlen('k')
     expect(await pipeline.exec()).toEqual(['OK', '1', 2, '2', '0', 1].map((value) => [null, value]))
     expect(await redis.multi().incr('n').get('n').exec()).toEqual([
@@ -142,7 +142,7 @@ describe('a database with a read region at another node', () => {
     await redis.publish('news', 'hello')
     await expect(subscriber.get('k')).rejects.toThrow()
 
-    // Reads at the replica are counted at the home.
+    // The home counts the reads at the replica.
     const counted = await waitFor(
       async () => {
         const stats = (await a.api('GET', `/v2/redis/stats/${made.database_id}`)).body as Record<string, number>
@@ -153,7 +153,7 @@ describe('a database with a read region at another node', () => {
     expect(counted.total_monthly_read_requests).toBeLessThan(400)
   })
 
-  it('is read by nobody who may not any more', async () => {
+  it('refuses clients that have lost their access', async () => {
     const made = await create('guarded')
     const { database_id: id } = made
     await rest('b', made, ['SET', 'k', 'v'])
@@ -185,7 +185,7 @@ describe('a database with a read region at another node', () => {
     expect(filesAtB()).toContain(id)
     const late = client('b', renewed)
     await untilReplicaAnswers(renewed, () => late.get('k'))
-    // What a client does that was connected before the replica came is seen, too.
+    // Reads also show the writes of a client that connected before the replica existed.
     for (let value = 1; value <= 30; value++) {
       await early.set('k', value)
       expect(await late.get('k')).toBe(`${value}`)
@@ -227,11 +227,11 @@ describe('a database with a read region at another node', () => {
         // Without a lag the replica answers some reads for sure; with one it is behind for sure.
         wire.setLag(round % 4 === 0 ? 0 : pick([1, 5, 20]))
         for (let pair = 0; pair < PAIRS; pair++, value++) {
-          // The replication of a large value holds up that of what is written next, and not its answer.
+          // A large value delays the replication of the next write, but not its answer.
           const large = random.chance(0.1) ? home.set('large', LARGE) : undefined
           const isFar = random.chance(0.2)
           await (isFar ? far(value) : pick(near)(value))
-          // The home is asked by another user's way: it is not in the region.
+          // A client of the home is not in the region.
           if (random.chance(0.1)) expect(Number(await home.get('k'))).toBe(value)
           if (isFar) expect(Number(await withToken())).toBe(value)
           for (let count = 0; count < 3; count++) {

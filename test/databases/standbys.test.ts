@@ -17,7 +17,7 @@ let placed: Made
 beforeAll(async () => {
   await makeNodeStore()
   a = await start('a')
-  // While it is alone, it is the home.
+  // `a` is still alone, so it becomes the home.
   guarded = await create('guarded')
   placed = await create('placed')
   b = await start('b')
@@ -70,7 +70,7 @@ it('follows its home, also after a restart of its node, until it is removed', as
   await waitFor(knows, { what: 'the nodes to know each other' })
   await untilComplete(a, id)
   expect(await b.api('PUT', `/v2/nodes/a/standbys/${id}`)).toMatchObject({ status: 409 })
-  // A move would delete the copy first.
+  // The move is refused, because it would delete the copy first.
   expect(await a.api('POST', '/v2/nodes/b/databases', { database_id: id })).toMatchObject({
     status: 409,
     body: { error: expect.stringContaining('keeps a standby') },
@@ -85,7 +85,7 @@ it('follows its home, also after a restart of its node, until it is removed', as
   await a.rest(made.rest_token, ['SET', 'mark', 'followed'])
   await waitFor(() => hasCopy(b, id, 'followed'), { what: 'the write to be in the files of the copy' })
 
-  // Its node is away: what was reported stays true.
+  // While the node of the copy is away, the reported `complete_until` stays true.
   await b.stop()
   await waitFor(async () => (await standbyOf(a, id))?.state === 'behind', { what: 'the home to notice' })
   const shown = (await standbyOf(a, id))?.complete_until ?? 0
@@ -115,11 +115,11 @@ it('follows its home, also after a restart of its node, until it is removed', as
   expect((await a.api('DELETE', `/v2/redis/database/${id}`)).body).toBe('OK')
 })
 
-it('has the home choose its node, and another one when that is drained or removed', async () => {
+it('is placed by the home, which chooses another node when that one is drained or removed', async () => {
   const made = placed
   const id = made.database_id
   await a.rest(made.rest_token, ['SET', 'k', 'v'])
-  // No other node takes any: the request waits for one.
+  // All other nodes are drained, so the request waits for one.
   for (const name of ['b', 'c']) expect(await a.api('POST', `/v2/nodes/${name}/drain`)).toMatchObject({ status: 200 })
   expect(await cli(a, 'nodes', 'standby', 'placed', '--on', 'auto')).toMatchObject({ code: 0 })
   expect(await standbyOf(a, id)).toMatchObject({
@@ -157,7 +157,7 @@ it('has the home choose its node, and another one when that is drained or remove
   const writes = Array.from({ length: 200 }, (_, number) => a.rest(made.rest_token, ['SET', `k${number}`, 'v']))
   expect(new Set((await Promise.all(writes)).map(({ status }) => status))).toEqual(new Set([200]))
 
-  // A second copy, for which there is a node once that is not drained any more.
+  // A second copy waits until a node is no longer drained.
   expect(await cli(a, 'nodes', 'standby', id, '--on', 'auto', '--copies', '2')).toMatchObject({ code: 0 })
   expect((await standbysOf(a, id)).map(({ standby }) => standby)).toEqual(['a', ''])
   expect(await a.api('POST', '/v2/nodes/b/resume')).toMatchObject({ status: 200 })

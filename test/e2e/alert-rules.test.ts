@@ -96,7 +96,7 @@ const command = ({ rest_token }: Made, ...json: string[]) =>
     headers: { authorization: `Bearer ${rest_token}` },
   })
 
-it('tells of a certificate that expires, that has expired, and that was replaced', async () => {
+it('an alert says that a certificate expires, that it has expired, and that it was replaced', async () => {
   const firing = await reach('certificate_expiring', ['firing'])
   expect(firing).toMatchObject([{ severity: 'warning', state: 'sent' }])
   server.clock.advanceTo(Date.now() + 11 * DAY)
@@ -107,7 +107,7 @@ it('tells of a certificate that expires, that has expired, and that was replaced
   expect(end).toMatchObject({ state: 'sent', episode_id: firing[0]?.episode_id })
 })
 
-it('tells of an engine that keeps ending, and of its end', async () => {
+it('an alert says that an engine keeps ending, and that this is over', async () => {
   const database = await createDatabase('crashing')
   const folder = join(server.place.dataDir, 'databases', database.database_id)
   const killed = new Set<number>()
@@ -130,9 +130,9 @@ it('tells of an engine that keeps ending, and of its end', async () => {
   expect(end?.title).toBe(`The database ${database.database_id} is gone.`)
 })
 
-/** One message has been delivered for each of these alerts, and none for others of the rule. */
+/** Expects one delivered message for each of these alerts, and none for other alerts of the rule. */
 async function expectMessages(kind: string, alerts: readonly Alert[]): Promise<void> {
-  // A delivery may be repeated, because turning the clock ends its time for an answer. Then the message id is the same.
+  // Turning the clock may end the timeout of a delivery, which is then repeated with the same message id.
   const got = (): string[] => {
     const requests = sink.received.filter(({ target }) => target === '/alerts')
     const messages = new Map(requests.map(({ headers, body }) => [headers['upstash-message-id'], body]))
@@ -143,7 +143,7 @@ async function expectMessages(kind: string, alerts: readonly Alert[]): Promise<v
   expect(got().sort()).toEqual(alerts.map(({ alert_id }) => alert_id).sort())
 }
 
-it('tells of a budget at 70, 90 and 100 %, and when it was raised and when the month has turned', async () => {
+it('an alert says that a budget has reached 70, 90 and 100 %, was raised, or has begun a new month', async () => {
   const database = await createDatabase('shop', { budget: 10, plan: 'payg' })
   const id = database.database_id
   const spend = async (dollars: number) => {
@@ -171,7 +171,7 @@ it('tells of a budget at 70, 90 and 100 %, and when it was raised and when the m
   await server.api('DELETE', `/v2/redis/database/${id}`)
 })
 
-it('tells of daily backups that fail and are old, and of the first one that is completed', async () => {
+it('an alert says that daily backups fail or are old, and that one is completed again', async () => {
   const database = await createDatabase('kept')
   const id = database.database_id
   const blocked = join(server.place.dataDir, 'backups')
@@ -198,7 +198,7 @@ it('tells of daily backups that fail and are old, and of the first one that is c
   expect(ends.map(({ episode_id }) => episode_id)).toEqual([failed?.episode_id, old?.episode_id])
 })
 
-it('tells of a schedule whose fire published nothing, and of the next one that published', async () => {
+it('an alert says that a fire of a schedule published nothing, and that a later one published', async () => {
   const at = { name: 'hourly', url: `${sink.url}/fine` }
   await server.queue('POST', '/v2/topics/watchers/endpoints', { endpoints: [at] })
   const made = await server.queue('POST', '/v2/schedules/watchers', undefined, { 'upstash-cron': '0 * * * *' })

@@ -40,7 +40,7 @@ it.skipIf(process.platform !== 'linux')(
     const call = overOneConnection(queueUrl, credentials.queueToken)
     await call('GET', '/v2/queues')
 
-    // Open files stay open.
+    // The limit does not close open files, so no further one can be opened.
     limitFiles(pid, 1)
     onTestFinished(() => void limitFiles(pid, 1_024))
     await call('POST', `/v2/publish/${sink.url}`, { 'upstash-retries': '0' })

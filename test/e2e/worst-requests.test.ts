@@ -16,10 +16,11 @@ import { useService } from './support/service.js'
  * long, because all other requests wait meanwhile. The test measures processor time, with a bound for a busy machine;
  * on an idle one the longest stretch is about 50 ms, for a text of 16 MiB.
  *
- * What only the parsers see, which all operations of a service share, goes to one operation of each method. Of the rest,
- * each kind of request goes to some operation, and a sixteenth of all pairs of both is sent, by the number of the run's sample
- * (`test/support/sample.ts`). `WORST_REQUESTS=all` sends everything to every operation, bodies of 16 MiB and each parameter
- * separately, and prints figures; `WORST_ONLY=<operation>` tests only that operation.
+ * All operations of a service share the parsers, so requests for these go to one operation of each method only. Of the other
+ * pairs of a request and an operation, a run sends a sixteenth, chosen by the number of its sample
+ * (`test/support/sample.ts`), and each kind of request at least once. `WORST_REQUESTS=all` sends everything to every
+ * operation, with bodies of 16 MiB and each parameter separately, and prints figures; `WORST_ONLY=<operation>` tests only
+ * that operation.
  */
 const BOUND_MS = 400
 const IS_FULL = process.env.WORST_REQUESTS === 'all'
@@ -160,15 +161,15 @@ const targetOf = ({ path }: Endpoint): string =>
 /** Operations that get larger bodies than the others, because long requests make sense for them. */
 const LARGER = new Set(['publishBatch', 'cancelWorkflowRuns'])
 
-/** How long the bodies for an operation are: what costs more than its length shows long before the limit of 16 MiB. */
+/** How long the bodies for an operation are. Cost that grows faster than the length shows long before the 16 MiB limit. */
 function bodyBytes({ id, service }: Endpoint): number {
   if (IS_FULL) return service === 'queue' ? 16 * MIB : MIB
   return LARGER.has(id) ? 4 * MIB : MIB / 4
 }
-/** Operations that would end what the other requests need. */
+/** Operations that would invalidate the keys that the other requests need. */
 const LEFT_OUT = new Set(['rotateSigningKeys'])
 const swept = endpoints.filter(({ id }) => (ONLY === undefined ? !LEFT_OUT.has(id) : id === ONLY))
-/** The operations that get what only the parsers see: the first of each service, method and kind of body. */
+/** The operations that get the requests for the parsers: the first of each service, method and kind of body. */
 const samples = new Map(
   swept.toReversed().map((endpoint) => [`${endpoint.service} ${endpoint.method} ${endpoint.body.kind}`, endpoint]),
 )
@@ -181,7 +182,7 @@ interface Planned {
   readonly make: () => Omit<Sent, 'of' | 'method'>
 }
 
-/** What of a request is the same for all operations of a service and for all parameters. */
+/** The kind of a request, without its operation and parameter. */
 const kindOf = ({ endpoint, what }: Planned): string => `${endpoint.service} ${what.slice(what.indexOf(': ') + 1)}`
 
 /** A share of the requests, with at least one of each kind. */
@@ -268,7 +269,7 @@ const SETTINGS: Readonly<Record<string, Record<string, string>>> = {
   'long cron': { 'Upstash-Cron': `${'*/1,'.repeat(15_000)}* * * * *` },
   never: { 'Upstash-Cron': '0 0 31 2,4,6,9,11 *' },
 }
-/** What no operation sees. */
+/** Input that only the parsers see, no operation. */
 const AMPERSANDS = '&'.repeat(60_000)
 const HEADERS: typeof SETTINGS = {
   cookies: { cookie: 'a=b; '.repeat(12_000) },

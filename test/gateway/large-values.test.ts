@@ -50,7 +50,7 @@ it('a value of 64 MiB is written while the server holds only a fraction of it', 
   expect(peakBytes() - before).toBeLessThan(VALUE_BYTES)
 })
 
-it('is read repeatedly while the server holds only bytes in flight', async () => {
+it('a value of 64 MiB is read repeatedly while the server holds only bytes in flight', async () => {
   forgetPeak()
   const before = peakBytes()
   for (let count = 0; count < 3; count++) {

@@ -22,8 +22,8 @@ export type ListCall = { readonly beganAt: number; readonly endedAt: number } & 
 )
 
 /**
- * The time in which a value has to be the register's: from the first end to the last beginning of its calls. If all of
- * them overlap, it is reversed: then some moment in it is enough.
+ * The time during which the register must hold a value: from the first end to the last beginning of the calls on the value.
+ * If all calls overlap, the zone is reversed: then the register must hold the value at some moment in it only.
  */
 interface Zone {
   readonly value: string | null

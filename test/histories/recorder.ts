@@ -4,7 +4,7 @@ import { type ListCall, listBreach, type RegisterCall, registerBreach } from './
 /** A way to the database: sends a command, and answers its result. It throws when the command has no answer or an error. */
 export type Route = (command: readonly string[]) => Promise<unknown>
 
-/** How many keys of each kind clients share: few, so that they meet; lists are left when they have grown. */
+/** How many keys of each kind the clients share: few, so that they meet. A list that has grown is replaced by a new one. */
 const KEYS = 3
 const LIST_LENGTH = 200
 
@@ -13,7 +13,7 @@ export interface RecorderOptions {
   /** Begins the names of the keys, which must be new. */
   readonly name: string
   readonly random: () => number
-  /** How many for each route. */
+  /** Number of clients for each route. */
   readonly clients: number
   /** Time between two calls of a client. */
   readonly betweenMs: number
@@ -45,7 +45,7 @@ export class Recorder {
     return all.filter(({ endedAt }) => endedAt < Number.POSITIVE_INFINITY).length
   }
 
-  /** Ends the clients, reads every key once more by the last route, and says what no order explains. */
+  /** Ends the clients, reads every key once more by the last route, and returns why no order explains the calls on a key. */
   async breaches(): Promise<string[]> {
     this.#isOver = true
     await Promise.all(this.#clients)

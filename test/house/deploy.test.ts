@@ -54,7 +54,7 @@ interface StatefulSet {
   }
 }
 
-it('has Kubernetes manifests that follow the schemas, with every volume that is mounted', async () => {
+it('deploy/ has Kubernetes manifests that follow the schemas, with every volume that is mounted', async () => {
   const objects = documents('kubernetes/homeport.yaml') as { kind: keyof typeof PLACES }[]
   expect(objects.map(({ kind }) => kind)).toEqual(Object.keys(PLACES))
   expect(await typeErrors(objects)).toBe('')
@@ -76,7 +76,7 @@ interface Compose {
   readonly volumes?: Readonly<Record<string, unknown>>
 }
 
-it('has compose files that mount only files and volumes that exist', () => {
+it('deploy/ has compose files that mount only files and volumes that exist', () => {
   const files = readdirSync(DEPLOY).filter((name) => name.startsWith('compose'))
   expect(files).toContain('compose.yaml')
   for (const name of files) {
@@ -89,7 +89,7 @@ it('has compose files that mount only files and volumes that exist', () => {
   }
 })
 
-it('runs the container with settings under which clients reach its databases: no proxy terminates TLS for them', () => {
+it('the container runs with settings under which clients reach its databases: no proxy terminates TLS for them', () => {
   const image = readFileSync(join(PROJECT, 'Dockerfile'), 'utf8').matchAll(/\b(HOMEPORT_\w+)=(\S+)/g)
   const ofImage = Object.fromEntries([...image].map(([, name = '', value = '']) => [name, value]))
   expect(ofImage).toMatchObject({ HOMEPORT_HOST: '0.0.0.0', HOMEPORT_PROXY_TERMINATES_TLS: 'true' })
@@ -109,7 +109,7 @@ it('runs the container with settings under which clients reach its databases: no
   }
 })
 
-it('has a configuration for the nodes behind HAProxy, under which clients reach databases through it', () => {
+it('the example of a cluster has a configuration under which clients reach databases through HAProxy', () => {
   const path = join(PROJECT, 'examples/cluster/homeport.config.json')
   const config = loadConfig({ file: { path, content: JSON.parse(readFileSync(path, 'utf8')) } })
   expect(config).toMatchObject({ redisTlsByDefault: true, publicRedisHost: new URL(config.publicApiUrl).hostname })
@@ -117,7 +117,7 @@ it('has a configuration for the nodes behind HAProxy, under which clients reach 
   expect(readFileSync(join(PROJECT, 'examples/cluster/haproxy.cfg'), 'utf8')).toContain(`bind :${from}-${to}`)
 })
 
-it('has a systemd unit that systemd accepts', async (context) => {
+it('deploy/ has a systemd unit that systemd accepts', async (context) => {
   const found = await run('systemd-analyze', ['--version']).catch(() => undefined)
   if (found?.code !== 0) return context.skip('this machine has no systemd-analyze')
   const { code, stderr } = await run('systemd-analyze', ['verify', join(DEPLOY, 'systemd/homeport.service')])

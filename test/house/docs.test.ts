@@ -37,7 +37,7 @@ it('each link of a page leads to a file or a heading', () => {
   expect(dead).toEqual([])
 })
 
-it('each section of a page that a text of the product names is there', () => {
+it('each page and section that a text of the product names exists', () => {
   const sources = ['src', 'console/src', 'deploy', 'scripts'].flatMap((folder) =>
     ['.ts', '.tsx', '.mjs', '.yaml'].flatMap((ending) => filesOf(folder, ending)),
   )
@@ -52,7 +52,7 @@ it('each section of a page that a text of the product names is there', () => {
   expect(gone).toEqual([])
 })
 
-it('each text of the console that its page quotes is there', () => {
+it('each text that docs/console.md quotes exists in the console', () => {
   const console = ['.ts', '.tsx']
     .flatMap((ending) => filesOf('console/src', ending))
     .map(read)

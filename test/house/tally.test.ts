@@ -24,7 +24,7 @@ it.each([
   expect(ask('tally', given, exitCode)).toEqual({ passed, failed, skipped })
 })
 
-it('names the files that failed, also those that could not be loaded', () => {
+it('the tally names the files that failed, also those that could not be loaded', () => {
   expect(ask('failedFiles', report(file('a', 'passed'), file('b', 'failed'), broken('c')))).toEqual(['b', 'c'])
 })
 

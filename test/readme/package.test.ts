@@ -27,7 +27,7 @@ async function installPackage(): Promise<string> {
   writeFileSync(join(project, 'package.json'), '{"private": true}')
   await npm(project, 'install', '--ignore-scripts', join(packed, tarball))
   mkdirSync(join(project, DRIVER, '..'), { recursive: true })
-  // A Node with a driver of its own needs none.
+  // A Node with its own SQLite driver needs no package.
   if (existsSync(join(CHECKOUT, DRIVER))) cpSync(join(CHECKOUT, DRIVER), join(project, DRIVER))
   return project
 }

@@ -51,7 +51,7 @@ export async function prepare(server: SoakServer, homeport: RunningHomeport, pac
   return { server, loads, queue, runs, rich, data: { ledger, clients }, management, databases }
 }
 
-/** Starts the load that the databases have not. */
+/** Starts the load on the queue, the workflows and the management API. */
 export function startLoads({ server, loads, queue, runs, management, databases }: Scene): void {
   const { pace } = loads
   loads.repeat('queue', async (homeport) => void (await startQueueLoad({ homeport, ...queue }, { pace })))

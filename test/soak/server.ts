@@ -30,7 +30,7 @@ export interface SoakServerOptions {
   readonly place: Place
   /** URL of the PostgreSQL database; absent: SQLite in the data directory. */
   readonly store?: string | undefined
-  /** Backends are killed, so the answers to commits are lost, and messages are missing in memory until a sweep finds them. */
+  /** Whether backends are killed: then answers to commits are lost, and a sweep finds messages missing in memory. */
   readonly losesCommits: boolean
 }
 

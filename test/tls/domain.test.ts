@@ -76,7 +76,7 @@ beforeAll(async () => {
   database = await create({ read_regions: ['eu-west-1'] })
 })
 
-it('names a database with TLS by its own name, and one in clear by its port', async () => {
+it('a database with TLS has its own host name, and one without TLS is known by its port', async () => {
   expect(database).toMatchObject({
     tls: true,
     endpoint: expect.stringMatching(/^[a-z]+-[a-z]+-\d+\.redis\.example\.test$/),
@@ -86,7 +86,7 @@ it('names a database with TLS by its own name, and one in clear by its port', as
   expect(clear.port).not.toBe(database.port)
 })
 
-it('lets the console speak to it over REST, from the pages as well', async () => {
+it('the console may send requests to it over REST, also from its pages', async () => {
   const { body: settings } = await homeport.api('GET', '/v2/console/settings')
   expect(settings).toMatchObject({ redis_host: DOMAIN, rest_url: database.rest_url })
   const page = await fetch(homeport.apiUrl, { headers: { accept: 'text/html' } })
@@ -98,7 +98,7 @@ it('lets the console speak to it over REST, from the pages as well', async () =>
   expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
 })
 
-it('serves it there, reads from the replica of the region among them', async () => {
+it('the database is served under its name, with reads from the replica of the region', async () => {
   const { endpoint: servername, port, password } = database
   const tls = { servername, ca: authority.certificate }
   const redis = new Redis({ host: '127.0.0.1', port, password, tls })
@@ -112,7 +112,7 @@ it('serves it there, reads from the replica of the region among them', async () 
   redis.disconnect()
 })
 
-it('shows a certificate that was replaced to new clients, and keeps the connections of the others', async () => {
+it('new clients get a certificate that was replaced, and connected clients stay connected', async () => {
   const early = open()
   expect(await isServed(early)).toBe(true)
   const { certificate } = await showCertificate()
@@ -128,7 +128,7 @@ it('shows a certificate that was replaced to new clients, and keeps the connecti
   expect(await isServed(early)).toBe(true)
 })
 
-it('asks clients for certificates once its owner says whose', async () => {
+it('a database requires client certificates once its owner has set their authority', async () => {
   const path = `/v2/redis/${database.database_id}/mutual-tls`
   const refused = await homeport.api('POST', path, { client_ca: (await showCertificate()).certificate })
   expect([refused.status, refused.body]).toEqual([
@@ -146,7 +146,7 @@ it('asks clients for certificates once its owner says whose', async () => {
   expect(await isServed(open())).toBe(true)
 })
 
-it('cannot ask for certificates where there is no TLS', async () => {
+it('a database without TLS cannot require client certificates', async () => {
   const { database_id } = await create({ tls: false })
   const path = `/v2/redis/${database_id}/mutual-tls`
   const { status, body } = await homeport.api('POST', path, {

@@ -5,8 +5,8 @@ import { type Answer, basicOf, call, waitFor } from '../support/index.js'
 import { type CliAnswer, cliOf } from './original.js'
 
 /**
- * Every command of the original's CLI that has a service here, unmodified, against one real server, and then the requests of its
- * Terraform provider.
+ * Runs every command of the original CLI that has a service here, unmodified, against a real server, and then sends the
+ * requests of the original Terraform provider.
  */
 
 const service = useService()
@@ -242,7 +242,7 @@ describe('upstash_redis_database', () => {
     expect(attributesOf(await record())).toEqual(attributes)
   })
 
-  it('takes auto upgrade that is on already for done', async () => {
+  it('answers "already enabled", which the provider accepts, where auto upgrade is on', async () => {
     const { status, body } = await send('POST', `/v2/redis/enable-autoupgrade/${id}`, null)
     expect([status, JSON.stringify(body)]).toEqual([409, expect.stringContaining('already enabled')])
   })

@@ -6,7 +6,7 @@ import { useService } from '../e2e/support/service.js'
 import { atCleanup, waitFor } from '../support/index.js'
 import { type McpServer, startMcp } from './original.js'
 
-/** Every tool of the original's MCP server that is not about Box, unmodified, against one real server. */
+/** Calls every tool of the original MCP server that is not about Box, unmodified, against a real server. */
 
 const service = useService()
 let mcp: McpServer
@@ -91,7 +91,7 @@ describe('the queue', () => {
       await works('qstash_schedules_manage', { operation, scheduleId })
   })
 
-  it('shows runs of workflows and takes up failed ones', async () => {
+  it('shows runs of workflows, and resumes and restarts failed ones', async () => {
     const app = await startApp(service.app, {
       '/fail': {
         route: async (context: WorkflowContext<unknown>) =>

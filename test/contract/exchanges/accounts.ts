@@ -62,11 +62,11 @@ export const queueAccountExchanges: Exchanges = {
   disableQueueProductionPack: aboutQueue('POST', (id) => `/disable-prodpack/${id}`),
   getQueueStats: aboutQueue('GET', (id) => `/stats/${id}?period=30d`),
   getQueueAddresses: ({ homeport }) => homeport.api('GET', `${QUEUE}/ipv4`),
-  // The queue of a team may be moved to the team that has it: nothing is to be done.
+  // Moves the queue of a team to the same team, which is accepted and changes nothing.
   moveQueueToTeam: withTeamQueue((ask, id, target_team_id) =>
     ask('POST', '/move-to-team', { qstash_id: id, target_team_id }),
   ),
-  // Of a team, because everything else uses the token of the account.
+  // Rotates the token of a team, because all other exchanges use the token of the account.
   rotateQueueToken: withTeamQueue((ask, id) => ask('POST', `/rotate-token/${id}`)),
 }
 const createToken = ({ homeport }: Stage) =>

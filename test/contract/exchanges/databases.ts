@@ -13,7 +13,7 @@ const about =
   async (stage) =>
     stage.homeport.api(method, REDIS + path(await stage.database()), body)
 
-/** The same for two operations of which the second one undoes the first: the second one is checked. */
+/** Calls an operation and then the one that undoes it, which is checked. */
 const after =
   (first: Exchange, second: Exchange): Exchange =>
   async (stage) => {
