@@ -67,7 +67,7 @@ describeOnEveryStore('the deletion of an account', (openStore) => {
     expect(await store.run(queueTokens.list, { accountId })).toEqual([])
     expect(await store.run(accounts.auditLog, { accountId, limit: 10, before: undefined })).toEqual([])
     expect(await store.run(operator.deleting, {})).toEqual([])
-    // Nothing but this entry says whose account it was.
+    // Only this audit entry still names the account.
     const [entry] = await store.run(accounts.auditLog, { accountId: operatorId, limit: 1, before: undefined })
     expect(JSON.parse(entry?.details ?? '')).toEqual({ email: emailKey })
   })

@@ -53,7 +53,7 @@ describeOnStore('postgres', 'accounts after a lost commit', (openStore, on) => {
     await proxy.close()
   })
 
-  it('hold what runs of an account whose suspension was never confirmed, and complete such a deletion', async () => {
+  it('stop the work of an account whose suspension was never confirmed, and complete such a deletion', async () => {
     const { accounts, owner, proxy } = await withSecondKey()
     const held = new Set<string>()
     let deletions = 0

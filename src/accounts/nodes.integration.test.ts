@@ -48,7 +48,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     return { keyId: key_id, header: basicOf(owner.email, api_key) }
   }
 
-  it('let one account in on both', async () => {
+  it('accept the credentials of one account on both', async () => {
     const { a, b, credentials, stop } = await two()
     expect(b.accounts.basic(basicOf(credentials.email, credentials.apiKey), '')).toBeDefined()
     expect(b.accounts.ownCredentials).toBeUndefined()
@@ -87,7 +87,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     await stop()
   })
 
-  it('follow the operator: what is suspended on one is held on both', async () => {
+  it('hold an account on both when the operator suspends it on one', async () => {
     const { a, b, owner, stop } = await two()
     const followed: string[] = []
     const watcher = (name: string) => ({
@@ -104,7 +104,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     await stop()
   })
 
-  it('write a key that another node has rotated into the file that has it', async () => {
+  it('write a key that another node has rotated into the credentials file that has it', async () => {
     const { a, b, owner, credentials, stop } = await two()
     const [first, second] = await b.accounts.keys.list(owner, undefined)
     const rotated = await b.accounts.keys.rotate(owner, first?.key_id ?? '', undefined)
@@ -129,7 +129,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     await again.stop()
   })
 
-  it('start with a full disk, and keep each key of other nodes once when they can write', async () => {
+  it('start with a full disk, and store each token key of other nodes once when they can write', async () => {
     const store = await openStore()
     const cluster = new LocalCluster()
     const [a, b] = [node(store, cluster.add()), node(store, cluster.add())]
@@ -149,7 +149,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     for (const { accounts } of [a, b, ...others]) await accounts.stop()
   })
 
-  it('keep the later of two uses', async () => {
+  it('keep the later of two times of use', async () => {
     const { store, a, owner, stop } = await two()
     const { keyId } = await newKey(a.accounts, owner, 'used')
     await store.run(queueTokens.noteUses, { keys: [{ id: keyId, at: 2_000 }], tokens: [] })
@@ -159,7 +159,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     await stop()
   })
 
-  it('make one account when both start for the first time at once', async () => {
+  it('create one account when both start for the first time at once', async () => {
     const store = await openStore()
     const cluster = new LocalCluster()
     const nodes = [node(store, cluster.add()), node(store, cluster.add())]

@@ -10,7 +10,7 @@ import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { Accounts } from './accounts.js'
 import { type Credentials, readCredentials, writeCredentials } from './credentials.js'
 
-describeOnSampledStore('queues of accounts', (openStore) => {
+describeOnSampledStore('the queue of an account', (openStore) => {
   const clock = new ManualClock()
 
   async function started(store: Store, dataDir: string) {
@@ -28,7 +28,7 @@ describeOnSampledStore('queues of accounts', (openStore) => {
     return { store, dataDir, accounts, credentials, owner }
   }
 
-  it('has the token of credentials.json, and one that only reads', async () => {
+  it('has the token of credentials.json, and a read-only one', async () => {
     const { accounts, credentials, owner } = await fresh()
     const { token, readToken } = await accounts.queues.own(owner)
     expect(token).toBe(credentials.queueToken)
@@ -44,7 +44,7 @@ describeOnSampledStore('queues of accounts', (openStore) => {
     expect(await readCredentials(dataDir)).toEqual({ ...credentials, queueToken: token })
   })
 
-  it('writes the file after a crash within a rotation', async () => {
+  it('has its new token in the file after a crash within a rotation and a restart', async () => {
     const { store, accounts, credentials, owner, dataDir } = await fresh()
     const { token } = await accounts.queues.rotate(owner, (await accounts.queues.own(owner)).row.queue_user_id)
     await writeCredentials(dataDir, credentials)
@@ -52,7 +52,7 @@ describeOnSampledStore('queues of accounts', (openStore) => {
     expect([again.warnings, (await readCredentials(dataDir))?.queueToken]).toEqual([[], token])
   })
 
-  it('works on with another key, and shows tokens again after a rotation', async () => {
+  it('accepts its tokens after their encryption key is lost, and shows tokens again after a rotation', async () => {
     const { store, credentials, owner, dataDir } = await fresh()
     rmSync(join(dataDir, 'token-key'))
     const { accounts } = await started(store, dataDir)
@@ -63,7 +63,7 @@ describeOnSampledStore('queues of accounts', (openStore) => {
     expect(accounts.bearer(shown.token, '')).toBeDefined()
   })
 
-  it('keeps a damaged key beside the new one', async () => {
+  it('keeps a damaged encryption key beside the new one', async () => {
     const { store, dataDir } = await fresh()
     writeFileSync(join(dataDir, 'token-key'), 'half a key')
     await started(store, dataDir)
@@ -71,7 +71,7 @@ describeOnSampledStore('queues of accounts', (openStore) => {
     expect(readFileSync(join(dataDir, kept), 'utf8')).toBe('half a key')
   })
 
-  it('keeps what is set at the same time', async () => {
+  it('keeps all settings of concurrent changes', async () => {
     const { accounts, owner } = await fresh()
     const { queue_user_id: id } = (await accounts.queues.own(owner)).row
     await Promise.all([
@@ -83,7 +83,7 @@ describeOnSampledStore('queues of accounts', (openStore) => {
     expect((await accounts.queues.own(owner)).row).toMatchObject(set)
   })
 
-  it('is of one account only, and each team has one of its own', async () => {
+  it('belongs to one account only, and each team has its own', async () => {
     const { accounts, owner } = await fresh()
     const { team_id } = await accounts.teams.create(owner, { team_name: 'crew', copy_cc: false })
     const asTeam = { ...owner, accountId: team_id, role: 'owner' as const }

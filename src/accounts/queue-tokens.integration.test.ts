@@ -136,7 +136,7 @@ describeOnSampledStore('credentials', (openStore, on) => {
     const again = new Accounts({ store, dataDir, clock, logger: { warn: () => {} } })
     const stored = async () => (await again.tokens.list(owner, undefined)).find((one) => one.token_id === token_id)
     await waitFor(async () => (await stored())?.last_used_at === at, { what: 'the use' })
-    // Also one from after the clock was set back.
+    // A use after the clock was set back is stored as well.
     const other = await create('other')
     clock.advance(-3_600_000)
     byToken(other.token)
@@ -168,7 +168,7 @@ describeOnSampledStore('credentials', (openStore, on) => {
     for (const one of [id, read?.token_id ?? '']) await accounts.tokens.remove(owner, one, undefined)
     expect([byToken(second.token), byToken(readToken)]).toEqual([undefined, undefined])
     expect(await readCredentials(dataDir)).toMatchObject({ queueToken: second.token, queueTokenDeleted: true })
-    // Not even a start brings back what credentials.json still has.
+    // A restart does not bring back a deleted token that credentials.json still has.
     await open()
     expect([accounts.ownCredentials?.queueToken, byToken(second.token)]).toEqual([second.token, undefined])
     expect(await accounts.tokens.list(owner, undefined)).toEqual([])
@@ -180,7 +180,7 @@ describeOnSampledStore('credentials', (openStore, on) => {
     expect(await accounts.tokens.list(owner, undefined)).toHaveLength(2)
   })
 
-  it('follows what a version without rows of the first tokens has left', async () => {
+  it('adds rows for the first tokens to a store of a version that had none', async () => {
     const place = await on.newPlace()
     store = await openStore(place)
     dataDir = tempDir()

@@ -112,7 +112,7 @@ describeOnSampledStore('alerts', (openStore) => {
     return id
   }
 
-  /** Moves time on, with one look at its end and, if it is longer, one before. */
+  /** Advances the clock, with one look at the end and, if the time is longer, one before it. */
   async function pass(ms: number): Promise<void> {
     for (const step of [ms - LOOK, LOOK]) {
       clock.advance(step)
@@ -221,7 +221,7 @@ describeOnSampledStore('alerts', (openStore) => {
     expect(offered).toEqual([])
   })
 
-  it('alerts of a budget at each mark, once a day, and again when it was over', async () => {
+  it('alerts of a budget at each mark, once a day, and again after the alert had ended', async () => {
     const spend = (spent: number) => {
       databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 10, spent }]
     }
@@ -267,7 +267,7 @@ describeOnSampledStore('alerts', (openStore) => {
     expect(end?.episode_id).toBe(failed?.episode_id)
   })
 
-  it('tells the first account of what concerns the server, and each account of its own', async () => {
+  it('notifies the first account of what concerns the server, and each account of its own', async () => {
     const other = await newAccount()
     disk = { freeBytes: 5, totalBytes: 100 }
     problems.report({ kind: 'store_damaged', subject: 'messages', severity: 'error', title: 'Bad.', advice: 'Look.' })
@@ -332,7 +332,7 @@ describeOnSampledStore('alerts', (openStore) => {
       })
   const briefNotices = () => notices().map(({ to, status, count }) => [to, status, count])
 
-  it('groups for as long as each channel wants, and the history follows the shortest', async () => {
+  it('groups for the time that each channel sets, and the history follows the shortest', async () => {
     await addChannel({ url: 'http://quick.test', group_minutes: 1 })
     await addChannel({ url: 'http://slow.test', group_minutes: 60 })
     for (let minute = 0; minute < 3; minute++) {
@@ -352,7 +352,7 @@ describeOnSampledStore('alerts', (openStore) => {
     expect(notices()).toHaveLength(5)
   })
 
-  it('tells the channels that were notified of a state of its end, once, also after a restart', async () => {
+  it('notifies the channels that know of a state of its end, once, also after a restart', async () => {
     await addChannel({ url: 'http://notified.test', hourly_limit: 1 })
     await addChannel({ url: 'http://uninterested.test', send_resolved: 0 })
     const off = await addChannel({ url: 'http://off.test' })
@@ -374,7 +374,7 @@ describeOnSampledStore('alerts', (openStore) => {
     ])
   })
 
-  it('tells nobody of a state that has ended before its notification, nor who is silenced of an end', async () => {
+  it('sends no notification of a state that ended before it was due, and none of an end that is silenced', async () => {
     await addChannel()
     const spend = async (spent: number) => {
       databases = [{ accountId, databaseId: 'db', name: 'shop', budget: 10, spent }]

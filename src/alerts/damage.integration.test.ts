@@ -60,7 +60,7 @@ async function watched(store: Store, clock: ManualClock): Promise<{ look: (ms: n
   return { look }
 }
 
-it('of damaged rows, reports them and notifies all accounts of what comes', async () => {
+it('the watch reports damaged rows, and notifies all accounts of later events', async () => {
   const dataDir = migratedDataDir()
   const clock = new ManualClock(T)
   const before = await openHere(dataDir)

@@ -98,7 +98,7 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     release()
   })
 
-  it('continue what a node has stored after it was declared dead, without hearing of it', async () => {
+  it('continue an action that a dead node stored, although nobody was notified of it', async () => {
     const clock = new ManualClock(Date.now())
     await b.stop()
     b = await startBulk(store, clock, { cluster: nodes[1] })
@@ -133,7 +133,7 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     await c.stop()
   })
 
-  it('ignore what a node decides that was declared dead', async () => {
+  it('ignore decisions of a node that was declared dead', async () => {
     const ids = await startRuns(store, account, 500)
     const isHalted = halt(0)
     const actionId = await begin(a, { ratePerSecond: 100 })
@@ -157,7 +157,7 @@ describeOnStore('postgres', 'bulk actions on two nodes', (openStore) => {
     await b.ask(account, 'POST', `${ACTIONS}/${actionId}/abort`)
   })
 
-  it('continue what a copied store has of a node of another cluster with the same number', async () => {
+  it('continue the actions in a copied store that belong to a node of another cluster with the same number', async () => {
     await startRuns(store, account, 50)
     const actionId = await begin(a, { ratePerSecond: 10 })
     await a.stop()

@@ -51,7 +51,7 @@ describeOnSampledStore('pause of many runs', (openStore) => {
     (await bodyOf<{ runs: SeenRun[] }>('GET', `/v2/workflows/logs?label=${label}&count=100`)).runs
   const seen = (label: string) => sink.received.filter(({ target }) => target === `/${label}`)
 
-  it('holds what is due, says so for each run, and lets it go on', async () => {
+  it('holds due deliveries, says so for each run, and sends them after the resume', async () => {
     const ids = await trigger(40, 'many', '2s')
     const look = await server.ask('POST', ACTIONS, { kind: 'pauseRuns', selector: { label: 'many' }, dryRun: true })
     expect(look).toMatchObject({ status: 200, body: { matched: 40 } })
@@ -89,7 +89,7 @@ describeOnSampledStore('pause of many runs', (openStore) => {
     for (const run of await runsOf('clocks')) expect(run.because?.[0]).not.toMatchObject({ kind: 'paused' })
   })
 
-  it('refuses what does not belong to it, and changes nothing', async () => {
+  it('refuses settings that belong to other kinds of actions', async () => {
     const start = (body: object) => server.ask('POST', ACTIONS, body)
     const until = Date.now() + 60_000
     for (const wrong of [

@@ -105,7 +105,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     return bulkActions.every(({ state }) => state === 'finished')
   }
 
-  it('holds the active runs and those that begin later, until it is resumed', async () => {
+  it('holds the active runs and the runs that start later, until it is resumed', async () => {
     await trigger(3, 'order', '1h')
     const first = await change('pause', 'order', { reason: 'maintenance' })
     expect(first).toMatchObject({
@@ -115,7 +115,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     })
     const [alone = ''] = await trigger(1, 'order')
     await trigger(2, 'order')
-    // What is triggered in the same way for another workflow is delivered.
+    // A run of another workflow is delivered meanwhile.
     await trigger(1, 'orders')
     await waitFor(() => seen('orders').length > 0, { what: 'the other workflow' })
     expect(seen('order')).toEqual([])
@@ -124,7 +124,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     for (const { because } of held) expect(because?.[0]).toMatchObject({ kind: 'paused', ofWorkflow: true })
     expect(held[0]?.because?.[0]?.text).toContain('its workflow was paused by test@example.com')
     expect(await paused()).toEqual([urlOf('order')])
-    // A run may go on alone; a repeated pause holds it again, and keeps the time and the reason of the pause.
+    // One run can be resumed alone; a repeated pause holds it again, and keeps the time and the reason of the first pause.
     await ask('POST', `${RUNS}/${alone}/resume`)
     const again = await change('pause', 'order', { reason: 'another', clock: 'hold' })
     expect(again).toMatchObject({ paused: { reason: 'maintenance', clock: 'keep' } })
@@ -136,7 +136,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     expect(await change('resume', 'order')).not.toHaveProperty('pausedAt')
   })
 
-  it('holds runs that are restarted or brought back, and leaves those alone that were paused alone', async () => {
+  it('holds runs that are restarted or brought back, and does not resume runs that were paused alone', async () => {
     const [one = '', two = '', gone = ''] = await trigger(3, 'again', '1h')
     await ask('POST', `${RUNS}/${one}/pause`)
     await ask('DELETE', `${RUNS}/${gone}`)
@@ -154,7 +154,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     expect(delivered()).toEqual(new Set([gone, restarted.workflowRunId]))
   })
 
-  it('lets a run go on that was cancelled while its workflow was paused, and is brought back after the resume', async () => {
+  it('does not hold a run that was cancelled during the pause and is brought back after the resume', async () => {
     const [alone = ''] = await trigger(1, 'back', '1h')
     await ask('POST', `${RUNS}/${alone}/pause`)
     await change('pause', 'back')
@@ -165,11 +165,11 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     const state = new Map((await runsOf('back')).map((run) => [run.workflowRunId, run.paused !== undefined]))
     expect([alone, held].map((id) => state.get(id))).toEqual([true, false])
     await waitFor(() => seen('back').length > 0, { what: 'the delivery' })
-    // Its failure function, too, is called there.
+    // The failure function of the run is called at the same address, so only the run id counts.
     expect(new Set(seen('back').map(({ headers }) => headers['upstash-workflow-runid']))).toEqual(new Set([held]))
   })
 
-  it('holds the clock of a run that is brought back since then, not since the pause of its workflow', async () => {
+  it('holds the clock of a run from the time when it is brought back, not from the pause of its workflow', async () => {
     const { url, seq, dueAt, at } = await startedRun(store)
     await store.run(runsCancel.cancelRuns, { seqs: [seq], at: at + 10 })
     const [items] = bulkSelect.packChunks([seq], 1)
@@ -214,7 +214,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     expect(resumed).toMatchObject({ kind: 'resumed', offers: [{ next_at: dueAt + 2_990 }] })
   })
 
-  it('leaves no run out that is triggered at the same time', async () => {
+  it('includes runs that are triggered at the same time', async () => {
     for (let round = 0; round < 5; round++) {
       const triggers = Array.from({ length: 8 }, () => trigger(1, 'race', '1h'))
       await change('pause', 'race')
@@ -228,7 +228,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     }
   })
 
-  it('holds what a resume has not reached yet when it is paused again', async () => {
+  it('keeps holding the runs that a resume has not reached yet when the workflow is paused again', async () => {
     await trigger(3, 'twice', '1h')
     await change('pause', 'twice')
     await server.stop()
@@ -247,7 +247,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     expect(await states()).toEqual([false, false, false])
   })
 
-  it('is known after a start of the server', async () => {
+  it('survives a restart of the server', async () => {
     await change('pause', 'kept')
     await server.stop()
     server = await startBulkServer(store)
@@ -257,7 +257,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
     await waitFor(() => seen('kept').length > 0, { what: 'the delivery' })
   })
 
-  it('refuses what is no URL', async () => {
+  it('refuses texts that are not URLs, and URLs that are too long', async () => {
     await ask('POST', '/v2/workflows/pause', { workflowUrl: 'order' }, 400)
     await ask('POST', '/v2/workflows/pause', { workflowUrl: `https://a.test/${'a'.repeat(3_000)}` }, 400)
     const wide = Array.from({ length: 1_000 }, (_, index) => String.fromCodePoint(0x4e00 + index)).join('')
@@ -268,7 +268,7 @@ describeOnSampledStore('pause of a workflow', (openStore) => {
 })
 
 describeOnStore('postgres', 'pause of a workflow', (openStore, on) => {
-  it('of which another pause was first, and was ended before it was read', async () => {
+  it('is stored although another pause came first and ended before this one could read it', async () => {
     const place = await on.newPlace()
     const store = await openStore(place)
     // The first insert finds a row that is gone at the next statement.

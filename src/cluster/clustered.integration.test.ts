@@ -93,7 +93,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     expect([b.gone, b.cluster.peers]).toEqual([[a.cluster.incarnation], []])
   })
 
-  it('hand over what is quiet without waiting for any time to pass', async () => {
+  it('hand over quiet partitions at once', async () => {
     const [a, b] = [await rig.add('a'), await rig.add('b')]
     await rig.until(() => counts([a, b])[0] === 32 && a.cluster.isLeader)
     const given = sorted(a.cluster.owned)
@@ -112,7 +112,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.until(() => counts([a, b])[0] === 32)
     expect(b.cluster.isDraining).toBe(false)
 
-    // While all are drained, they go on, and take over from those that end.
+    // When all nodes are drained, they keep their partitions, and take over from nodes that stop.
     for (const name of ['a', 'b']) await a.store.run(nodesAdmin.steer, { name, state: 'draining' })
     await rig.until(() => a.cluster.isDraining && b.cluster.isDraining)
     await rig.pass(2_000)
@@ -120,7 +120,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.during(a.cluster.stop())
     await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)
 
-    // A node that starts can take nothing yet.
+    // A node that is still starting takes no partitions.
     const letGo = vi.spyOn(b.holder, 'letGo')
     const c = await rig.make('c')
     await rig.during(c.cluster.start())
@@ -153,7 +153,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)
   })
 
-  it('take over from a node that was removed before anybody could', async () => {
+  it('take over from a node that was removed before another node could act', async () => {
     const [a, b] = [await rig.add('a'), await rig.make('b')]
     await rig.during(b.cluster.start())
     await rig.until(() => a.cluster.owned.length === PARTITIONS && a.cluster.isLeader)
@@ -164,7 +164,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)
   })
 
-  it('give up the rest of a drain as soon as there is somebody to take it', async () => {
+  it('take the partitions that a drained node left without an owner', async () => {
     const a = await rig.add('a')
     await rig.until(() => a.cluster.owned.length === PARTITIONS)
     await rig.during(a.cluster.drain(1_000))
@@ -173,7 +173,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.until(() => b.cluster.owned.length === PARTITIONS)
   })
 
-  it('notify each other, also those that the link does not reach, and do not wait for the dead', async () => {
+  it('notify each other, also nodes that the link does not reach, and do not wait for dead nodes', async () => {
     const [a, b, c] = [await rig.add('a'), await rig.add('b'), await rig.add('c')]
     await a.cluster.notify('news', { n: 1 })
     expect([a.heard, b.heard, c.heard]).toEqual([[], [{ n: 1 }], [{ n: 1 }]])
@@ -195,7 +195,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     expect(a.meter.announcements).toBe(2)
   })
 
-  it('ask each other, and the owner of a partition and the leader can be hinted at', async () => {
+  it('answer requests of each other, and pass hints to the owner of a partition and to the leader', async () => {
     const [a, b] = [await rig.add('a'), await rig.add('b')]
     await rig.until(() => counts([a, b])[0] === 32)
     b.cluster.handle('who', (_, from) => ({ asked: from }))
@@ -210,7 +210,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     expect([a.heard, b.heard]).toEqual([['for the leader'], ['for the owner']])
   })
 
-  it('have names of their own; a restart ends the life before', async () => {
+  it('have unique names; a restart ends the incarnation before', async () => {
     const a = await rig.add('a')
     const other = await rig.make('a', { dir: 'another disk' })
     await expect(rig.during(other.cluster.start())).rejects.toMatchObject({
@@ -261,7 +261,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     }
   })
 
-  it('may be of the next version, whose options only it has, and not of the one after', async () => {
+  it('may be of the next version, which has more options, but not of the one after that', async () => {
     const a = await rig.add('a', { config: { retentionMs: '1' } })
     const range = (generation: number) => ({ generation, schema_from: generation, schema_to: generation + 1 })
     await rig.add('b', { config: { retentionMs: '1', newOption: '2' }, range: range(GENERATION + 1) })
@@ -273,7 +273,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     expect(a.deaths).toEqual([])
   })
 
-  it('start again after a newer node has migrated the store, if they work with that', async () => {
+  it('start again after a newer node has migrated the store, if they work with its schema', async () => {
     const place = await on.newPlace()
     const other = new NodeRig(place.location)
     try {

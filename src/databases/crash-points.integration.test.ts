@@ -27,10 +27,10 @@ interface Before {
   readonly backup: Buffer
 }
 
-/** A change that can be repeated on the same database, because it asks for something else than the current state. */
+/** A change that can be repeated on the same database, because it always asks for another state than the current one. */
 interface Change {
   readonly make: (server: CrashableDatabases, before: Before) => Promise<unknown>
-  /** Whether it was made, from the row (undefined when there is none) and the value of `k`. */
+  /** Tells from the row (undefined when there is none) and the value of `k` whether the change was made. */
   readonly outcome: (after: After, before: Before) => Outcome
   /** Each run needs a database of its own. */
   readonly isFinal?: true

@@ -13,7 +13,7 @@ import * as databases from './transactions/databases.js'
 describe('a creation that fails', () => {
   const clock = new ManualClock()
   let server: ManagementServer
-  /** What a test puts in the place of methods of the fleet. */
+  /** The methods of the fleet that a test replaces. */
   let faults: Pick<ManagementOptions, 'ensure' | 'remove'> = {}
 
   beforeAll(async () => {

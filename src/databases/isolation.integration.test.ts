@@ -25,7 +25,7 @@ let keyId: string
 let endpoints: readonly Endpoint[]
 /** The transactions of the current request. */
 let transactions: string[] = []
-/** What the server does from time to time, whatever requests come. */
+/** Transactions that the server runs from time to time, whatever requests come. */
 const IN_BACKGROUND: ReadonlySet<string> = new Set([
   'queueTokens.noteUses',
   'usage.add',

@@ -43,7 +43,7 @@ describe('a creation whose commit is not confirmed', () => {
     expect(await ask(server, id, 'us-east-1', ['default', password], ['PING'])).toBe('PONG')
   })
 
-  it('succeeds when it was over', async () => {
+  it('succeeds when only its end was not confirmed', async () => {
     lostNext = 'databases.finishCreate'
     const { database_id: id, password = '' } = await create(server)
     expect(lostNext).toBeUndefined()
@@ -54,7 +54,7 @@ describe('a creation whose commit is not confirmed', () => {
 describe('a change whose commit is not confirmed', () => {
   const servedTo = (id: string) => server.databases.directory.find(id)?.allowedIpRanges
 
-  it('is served all the same, at the latest when it is repeated', async () => {
+  it('takes effect all the same, at the latest when it is repeated', async () => {
     const { database_id: id } = await create(server)
     const change = () => post(`update-allowlist/${id}`, { allowed_ips: ['192.0.2.0/24'] })
     await losing('databases.configure', change)

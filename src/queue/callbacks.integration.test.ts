@@ -40,7 +40,7 @@ describeOnSampledStore('callbacks', (openStore) => {
     })
   const targets = () => scene.sink.received.map(({ target }) => target)
 
-  it('with a queue of their own hold up no queue: they are sent in the turn of their message', async () => {
+  it('with their own queue hold up no queue: they are sent in the turn of their message', async () => {
     const queued = { 'Upstash-Callback-Queue-Name': 'others' }
     for (const _ of [1, 2]) expect((await publish(queued)).status).toBe(200)
     await scene.arrived(4)

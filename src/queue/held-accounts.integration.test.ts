@@ -7,7 +7,7 @@ import { setQueueScenes } from './testing/scene.js'
 const T = Date.parse('2026-01-01T00:00:30Z')
 const MINUTE = 60_000
 
-describeOnSampledStore('an account of which nothing is delivered', (openStore) => {
+describeOnSampledStore('an account that is held', (openStore) => {
   let clock: ManualClock
   let held: ReadonlySet<string> = new Set()
   const scene = setQueueScenes(openStore, {
@@ -29,7 +29,7 @@ describeOnSampledStore('an account of which nothing is delivered', (openStore) =
     waitFor(async () => (await scene.service.queue.rest()).isIdle, { what: 'the queue to have nothing to do' })
   const targets = () => scene.sink.received.map(({ target }) => target).sort()
 
-  it('keeps messages, retries, callbacks and fires back, also after a restart, and goes on when it is released', async () => {
+  it('keeps back messages, retries, callbacks and fires, also after a restart, until it is released', async () => {
     const { client, sink } = scene
     const url = (path: string) => `${sink.url}${path}`
     // The schedule of the account fires each minute; its fires are skipped while it is held.
@@ -72,7 +72,7 @@ describeOnSampledStore('an account of which nothing is delivered', (openStore) =
     expect(await scene.client.schedules.get(scheduleId)).not.toHaveProperty('error')
   })
 
-  it('keeps back what is published and settled while it is held and released again and again', async () => {
+  it('keeps back messages that are published and settled while it is held and released again and again', async () => {
     const { client, sink } = scene
     const total = 60
     for (let index = 0; index < total; index++) {

@@ -143,14 +143,14 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(paths()).toEqual(['/older', '/newer'])
   })
 
-  it('hand over what waits for later', async () => {
+  it('hand over delayed messages', async () => {
     await publish(A, '/later', { 'Upstash-Delay': '30s' })
     await cluster.give(node(A).owned, node(C))
     await passTimeUntil(() => sink.received.length > 0, 'the message')
     expect(paths()).toEqual(['/later'])
   })
 
-  it('send what a node that has died would have sent', async () => {
+  it('send the messages of a node that has died', async () => {
     const key = keyOf(B)
     node(B).die()
     await publish(A, '/1', flow(key))
@@ -162,7 +162,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(paths()).toEqual(['/marker', '/1'])
   })
 
-  it('send nothing of a node that may have been declared dead, and go on when it may again', async () => {
+  it('send nothing from a node that may have been declared dead, and continue when it may act again', async () => {
     const may = vi.spyOn(node(B), 'mayAct').mockReturnValue(false)
     await publish(B, '/1')
     await publish(A, '/marker')
@@ -173,7 +173,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(paths()).toEqual(['/marker', '/1'])
   })
 
-  it('count the parallelism of a key together', async () => {
+  it('share the parallelism of a key', async () => {
     const key = keyOf(B)
     sink.answer = () => ({ silent: true })
     const ids: string[] = []
@@ -188,7 +188,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect((await useOf(C, key)).parallelismCount).toBe(2)
   })
 
-  it('go on with the period of a rate after a planned hand-over', async () => {
+  it('continue the period of a rate after a planned hand-over', async () => {
     const key = keyOf(B)
     for (let number = 0; number < 5; number++) await publish(number % 3, `/${number}`, flow(key, 'rate=3, period=1m'))
     await arrived(3)
@@ -201,7 +201,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(sink.received).toHaveLength(6)
   })
 
-  it('know the limits that messages of other nodes set, also of messages for later', async () => {
+  it('know the limits that messages of other nodes set, delayed messages included', async () => {
     const key = keyOf(B)
     await publish(A, '/later', { ...flow(key, 'parallelism=7'), 'Upstash-Delay': '1d' })
     sink.answer = () => ({ silent: true })
@@ -264,7 +264,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(paths()).toEqual(Array.from({ length: 9 }, (_, number) => `/${number}`))
   })
 
-  it('fire a schedule once, also one that was made at another node than the leader', async () => {
+  it('fire a schedule once, also one that was created at another node than the leader', async () => {
     await call(C, 'POST', `/v2/schedules/${sink.url}/fire`, { 'Upstash-Cron': '* * * * *' }, 'x')
     await passTimeUntil(() => sink.received.length >= 1, 'the first fire')
     await cluster.declareDead(node(A), node(B))
@@ -281,7 +281,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect(paths()).toEqual(['/marker'])
   })
 
-  it('find what a lost hint was about', async () => {
+  it('find a message and a limit whose hint was lost', async () => {
     await publish(B, '/opened')
     await arrived(1)
     cluster.losesHints = true
@@ -291,7 +291,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     expect((await useOf(C, keyOf(B))).parallelismMax).toBe(1)
   })
 
-  it('find what a lost hint was about, also when the node had nothing to do for long', async () => {
+  it('find a message whose hint was lost, also when the node had nothing to do for long', async () => {
     await publish(B, '/opened')
     await arrived(1)
     for (let step = 0; step < 12; step++) {

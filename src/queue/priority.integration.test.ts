@@ -30,7 +30,7 @@ describeOnSampledStore('priorities', (openStore) => {
   const flow = (action: 'pause' | 'resume') => scene.ask('POST', `/v2/flowControl/line/${action}`)
   const bodies = () => scene.sink.received.map(({ body }) => body)
 
-  it('decide who goes first in a line, and what has waited long enough goes before all', async () => {
+  it('decide which waiting message is sent first, together with the time that each has waited', async () => {
     await accepted('first')
     await scene.arrived(1)
     await flow('pause')
@@ -56,7 +56,7 @@ describeOnSampledStore('priorities', (openStore) => {
     expect(Object.keys(scene.sink.received[1]?.headers ?? {}).filter((name) => name.includes('homeport'))).toEqual([])
   })
 
-  it('do not send a message before its time, and hold for its retries', async () => {
+  it('do not send a message before its time, and apply to its retries', async () => {
     scene.sink.answer = ({ body }) => (body === 'fails' && bodies().length < 2 ? { status: 500 } : {})
     await accepted('later', { 'Homeport-Priority': '600', 'Upstash-Delay': '30s' })
     await accepted('fails', { 'Homeport-Priority': '600', 'Upstash-Retry-Delay': '10000' })

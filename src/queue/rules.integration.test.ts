@@ -191,7 +191,7 @@ describeOnSampledStore('debounce and singleton keys', (openStore) => {
     expect(await states(first.messageId)).toEqual(['CANCELED', 'CANCEL_REQUESTED', 'CREATED'])
   })
 
-  it('sends a dead letter again beside the message that holds its key', async () => {
+  it('sends a dead letter again without its key while another message holds the key', async () => {
     scene.sink.answer = ({ body }) => (body === '1' ? { status: 500 } : {})
     const headers = { 'Homeport-Singleton': 'once', 'Upstash-Retries': '0' }
     const first = await publish(headers, '1')

@@ -37,7 +37,7 @@ describeOnSampledStore('a search in the log of messages', (openStore) => {
     for (const text of ['%', '_', "'", 'ä', '\\']) expect(await found(`no such ${text}`), text).toEqual([])
   })
 
-  it('goes past messages that ended before the time in question', async () => {
+  it('skips messages that ended before the requested time, however many they are', async () => {
     const item = { destination: `${scene.sink.url}/old`, headers: { 'Upstash-Delay': '1d', 'Upstash-Label': 'old' } }
     await scene.ask('POST', '/v2/batch', Array(1_001).fill(item))
     expect(await scene.ask('DELETE', '/v2/messages?label=old')).toMatchObject({ answer: { cancelled: 1_001 } })
@@ -46,7 +46,7 @@ describeOnSampledStore('a search in the log of messages', (openStore) => {
     expect(answer).toEqual({ events: [], logs: [] })
   })
 
-  it('is refused where it would be lost: a cancel has no search', async () => {
+  it('is refused when it is empty or too long, and by a cancel, which would ignore it', async () => {
     const { messageId } = (await scene.client.publish({ url: `${scene.sink.url}/kept`, body: 'x', delay: '1d' })) as {
       messageId: string
     }

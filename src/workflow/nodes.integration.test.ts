@@ -37,7 +37,7 @@ describeOnStore('postgres', 'runs on two nodes, of which the second one sends ev
   const appOnA = (routes: AppRoutes) =>
     startApp({ url: a.url, token: a.token, signingKeys: () => b.signingKeys() }, routes)
 
-  /** A message that is published now, and is due then, has come. */
+  /** Resolves when a message that is published now with a delay of three seconds has arrived. */
   const threeSecondsLater = async () => {
     const headers = { ...a.auth, 'Upstash-Delay': '3s' }
     const marker = await fetch(`${a.url}/v2/publish/${sink.url}/marker`, { method: 'POST', headers })
@@ -80,7 +80,7 @@ describeOnStore('postgres', 'runs on two nodes, of which the second one sends ev
     sink.answer = ({ target }) => ({ status: target === '/run' ? 500 : 200 })
     const runs = Array.from({ length: 20 }, () => ({ url: `${sink.url}/run`, retryDelay: '2000' }))
     const runIds = (await a.client.trigger(runs)).map(({ workflowRunId }) => workflowRunId)
-    // The second node has their lists and retries in memory.
+    // Wait until the second node has their lists and retries in memory.
     await waitFor(() => sink.received.length >= 20 && b.queue.load.sending === 0, { what: 'the first attempts' })
     for (const runId of runIds) {
       const cancel = await fetch(`${a.url}/v2/workflows/runs/${runId}`, { method: 'DELETE', headers: a.auth })
@@ -111,7 +111,7 @@ describeOnStore('postgres', 'runs on two nodes, of which the second one sends ev
     expect(sink.received.map(({ target }) => target)).toEqual(['/run', '/failed', '/marker'])
   })
 
-  it('say on any node what is in flight', async () => {
+  it('show on any node which deliveries are in flight', async () => {
     let answer = (): void => undefined
     const answered = new Promise<void>((resolve) => (answer = resolve))
     const app = await startApp(b, {

@@ -52,7 +52,7 @@ async function cancelOf(
 }
 
 describeOnStore('sqlite', 'the worker of bulk actions', (openStore) => {
-  it('ends an action that it takes for running, and goes on with the others', async () => {
+  it('returns a finished action although the caller still believes that it is running', async () => {
     const store = await openStore()
     await startRuns(store, 'acc', 1)
     const service = await startBulk(store)
@@ -70,7 +70,7 @@ describeOnStore('sqlite', 'the worker of bulk actions', (openStore) => {
     const deps = { store, queue, cluster, clock: new ManualClock(), logger: silentLogger, fences: new Fences() }
     const worker = new BulkWorker(deps)
     await worker.start()
-    // A node that has taken an action over drops what it had cancelled first. It may end meanwhile.
+    // A node that takes an action over first drops the messages that it had cancelled. The action may end meanwhile.
     expect(await worker.finish({ ...ended, state: 'running', finished_at: null })).toEqual(ended)
     await worker.stop()
   })
@@ -236,7 +236,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     await waitFor(async () => (await countEnded(real, 'acc', ids)) === 3, { what: 'the runs to be cancelled' })
   })
 
-  it('goes on with an action whose batch was being looked up while another one failed and ended', async () => {
+  it('continues an action whose batch was being looked up while another action failed and ended', async () => {
     const real = await openStore()
     const clock = new ManualClock(Date.now())
     const [decide, first, second] = [
@@ -310,7 +310,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     await worker.stop()
   })
 
-  it('answers an action that was aborted when the batch in flight is delivered nowhere any more', async () => {
+  it('answers for an aborted action only when no node delivers the batch in flight any more', async () => {
     const store = await openStore()
     const drop = holding('drop')
     const queue = { dropEverywhere: () => drop.gate('drop'), offer: () => undefined, refuseForbidden: () => undefined }
@@ -337,7 +337,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     await worker.stop()
   })
 
-  it('goes on at its rate after the clock was set back', async () => {
+  it('continues at its rate after the clock was set back', async () => {
     const store = await openStore()
     const steady = new ManualClock(Date.now())
     const clock = new JumpingClock(steady)

@@ -31,7 +31,7 @@ const filesOf = (server: ManagementServer, record: DatabaseRecord): string[] => 
 const OK = { status: 200, body: 'OK' }
 
 let server: ManagementServer
-/** What a test puts in the place of methods of the fleet. */
+/** The methods of the fleet that a test replaces. */
 let faults: Pick<ManagementOptions, 'checkSnapshot' | 'adoptSnapshot'> = {}
 
 beforeAll(async () => {

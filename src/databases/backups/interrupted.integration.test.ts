@@ -9,11 +9,11 @@ import { create } from '../testing/checks.js'
 import { type ManagementServer, startManagement } from '../testing/management.js'
 import { backUp, command, restore } from '../testing/requests.js'
 
-/** Backups that the store takes for pending at the start of a server. */
+/** Backups that are pending in the store at the start of a server. */
 
 const PENDING = "state = 'pending', size_bytes = 0, key_count = 0, data_bytes = 0, sha256 = '', finished_at = NULL"
 
-/** Takes committed rows back, as the loss of the last commits does. */
+/** Undoes committed rows, as the loss of the last commits does. */
 function takeBack(dataDir: string, ...statements: readonly string[]): void {
   const db = openSqlite(join(dataDir, 'homeport.sqlite'))
   for (const statement of statements) db.exec(statement)

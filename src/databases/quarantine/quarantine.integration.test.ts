@@ -31,12 +31,12 @@ async function withValue(server: ManagementServer, value: string): Promise<Datab
   return record
 }
 
-it('keeps a database whose creation the store takes for incomplete, if somebody has written to it', async () => {
+it('a database that clients have written to is kept although its creation is incomplete in the store', async () => {
   const first = await startManagement()
   const written = await withValue(first, 'precious')
   await create(first)
   await first.close()
-  // As after the loss of the commit that ended the creation.
+  // The store is as after the loss of the commit that ended the creation.
   forget(first.dataDir, "UPDATE databases SET modifying_state = 'creating'")
   const server = await startManagement({ dataDir: first.dataDir, redisPorts: first.redisPorts })
   expect((await server.api('GET', '/v2/redis/databases')).body).toEqual([])
@@ -151,7 +151,7 @@ describe('files that the store does not know', () => {
   })
 })
 
-it('does not start beside many databases that the store does not know, and does not touch them', async () => {
+it('the server does not start beside many databases that the store does not know, and does not touch them', async () => {
   const first = await startManagement()
   const records = [await create(first), await create(first)]
   await first.close()
@@ -165,7 +165,7 @@ it('does not start beside many databases that the store does not know, and does 
   const present = readdirSync(join(first.dataDir, 'databases')).sort()
   expect(present).toEqual(records.map((record) => record.database_id).sort())
   expect(existsSync(join(first.dataDir, 'quarantine'))).toBe(false)
-  // The old files of a database that another node serves need nobody.
+  // The old files of a database that another node serves are no problem.
   const from = join(tempDir(), 'old')
   writeFileSync(from, 'data')
   const note = { kind: 'database', databaseId: 'd', reason: movedReason('b'), movedAt: Date.now() } as const
@@ -177,7 +177,7 @@ it('does not start beside many databases that the store does not know, and does 
   expect(databaseDirs(consenting)).toEqual([])
 })
 
-it('lists an entry without its note, and refuses an id that leads to another folder', async () => {
+it('the quarantine lists an entry without its note, and refuses an id that leads to another folder', async () => {
   const dataDir = tempDir()
   const files = new QuarantineFiles(dataDir)
   const from = join(tempDir(), 'x')
@@ -191,7 +191,7 @@ it('lists an entry without its note, and refuses an id that leads to another fol
   expect(await files.find('../x')).toBeUndefined()
 })
 
-it('leaves an entry that is being filled, and deletes at a start what a crash left unfilled', async () => {
+it('the quarantine keeps an entry that is being filled, and a start deletes entries that a crash left empty', async () => {
   const dataDir = tempDir()
   const files = new QuarantineFiles(dataDir)
   const { data } = await files.open({ kind: 'database', databaseId: 'd', from: 'd', reason: 'r', movedAt: 1 })
@@ -204,7 +204,7 @@ it('leaves an entry that is being filled, and deletes at a start what a crash le
   expect(entriesIn(dataDir)).toHaveLength(1)
 })
 
-it('refuses to create a new store beside databases, unless the operator agrees', async () => {
+it('the server refuses to create a new store beside databases, unless the operator agrees', async () => {
   const dataDir = tempDir()
   const config = { dataDir, store: { kind: 'sqlite' }, acceptUnknownData: 'few' } as const
   await expect(refuseLostStore(config)).resolves.toBeUndefined()

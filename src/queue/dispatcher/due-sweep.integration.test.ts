@@ -84,7 +84,7 @@ describeOnEveryStore('the due sweep', (openStore) => {
     expect(meter.strays).toBe(1)
   })
 
-  it('finds a new message that its priority has placed long before', async () => {
+  it('soon finds a new message that its priority has placed long before the others', async () => {
     await start()
     await publish('/first')
     await waitFor(() => meter.deliveries.delivered === 1, { what: 'the first message' })
@@ -94,7 +94,7 @@ describeOnEveryStore('the due sweep', (openStore) => {
     expect(clock.now() - begin).toBeLessThan(60_000)
   })
 
-  it('finds a message that was due long ago when everything is compared', async () => {
+  it('finds a message that was due long ago when it compares everything with the store', async () => {
     await start()
     await publish('/first')
     await waitFor(() => meter.deliveries.delivered === 1, { what: 'the first message' })
@@ -105,9 +105,9 @@ describeOnEveryStore('the due sweep', (openStore) => {
     expect(meter.strays).toBe(1)
   })
 
-  it('finds a message however often it is missing', async () => {
+  it('finds a message each time it goes missing', async () => {
     let settled = 0
-    // Each outcome is stored, its answer is lost, and when the dispatcher tries again the attempt is over.
+    // Each outcome is stored and its answer is lost. When the dispatcher stores it again, the attempt is over.
     await start(async (operation, args) => {
       const value = await store.run(operation, args)
       if (operation.name === settle.name && settled++ % 2 === 0) throw new HomeportError('store_outcome_unknown', {})
@@ -121,7 +121,7 @@ describeOnEveryStore('the due sweep', (openStore) => {
     expect(clock.now() - begin).toBeLessThan(120_000)
   })
 
-  it('takes no message for a stray whose publisher is not notified of the commit yet', async () => {
+  it('does not count a message as a stray whose publisher does not know of its commit yet', async () => {
     let notify = (): void => undefined
     const notified = new Promise<void>((resolve) => (notify = resolve))
     let committed = 0

@@ -9,7 +9,7 @@ import { type Sink, startSink } from '../testing/sink.js'
 
 const OUTCOME_UNKNOWN = 503
 
-describeOnStore('postgres', 'a queue that never hears of a commit', (openStore, on) => {
+describeOnStore('postgres', 'a queue whose commits are never confirmed', (openStore, on) => {
   let store: Store
   let proxy: CuttableProxy
   let sink: Sink
@@ -54,7 +54,7 @@ describeOnStore('postgres', 'a queue that never hears of a commit', (openStore, 
     fetch(service.url + target, { method, headers: service.auth, ...(body && { body: JSON.stringify(body) }) })
   const paths = (): string[] => sink.received.map(({ target }) => target).sort()
 
-  it('sends what was published', async () => {
+  it('sends the messages that were published', async () => {
     const lost = proxy.loseNextCommit()
     expect((await send(`/v2/publish/${sink.url}/a`)).status).toBe(OUTCOME_UNKNOWN)
     await lost
@@ -100,7 +100,7 @@ describeOnStore('postgres', 'a queue that never hears of a commit', (openStore, 
     expect(sink.received.map(({ headers }) => headers['upstash-retried'])).toEqual(['0', '1'])
   })
 
-  it('does not send what was cancelled', async () => {
+  it('does not send messages that were cancelled', async () => {
     const response = await send(`/v2/publish/${sink.url}/cancelled`, { 'Upstash-Delay': '30s' })
     const { messageId } = (await response.json()) as { messageId: string }
     const lost = proxy.loseNextCommit()
@@ -113,7 +113,7 @@ describeOnStore('postgres', 'a queue that never hears of a commit', (openStore, 
     expect(paths()).toEqual(['/later'])
   })
 
-  it('follows the limits that were set for a flow-control key', async () => {
+  it('applies the limits that were set for a flow-control key', async () => {
     await send(`/v2/publish/${sink.url}/later`, { 'Upstash-Flow-Control-Key': 'k', 'Upstash-Delay': '1h' })
     const lost = proxy.loseNextCommit()
     expect((await call('POST', '/v2/flowControl/k/pause')).status).toBe(OUTCOME_UNKNOWN)
@@ -121,7 +121,7 @@ describeOnStore('postgres', 'a queue that never hears of a commit', (openStore, 
     await passTimeUntil(() => service.queue.flowHold(`acc_${accounts}`, 'k') !== undefined, 'the pause')
   })
 
-  it('fires a schedule that was created, and sends what a fire has published', async () => {
+  it('fires a schedule that was created, and sends the messages that a fire published', async () => {
     const created = proxy.loseNextCommit()
     const headers = { 'Upstash-Cron': '* * * * *' }
     expect((await send(`/v2/schedules/${sink.url}/fire`, headers)).status).toBe(OUTCOME_UNKNOWN)

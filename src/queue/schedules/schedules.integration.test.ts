@@ -339,7 +339,7 @@ describeOnSampledStore('schedules', (openStore) => {
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ nextScheduleTime: T + 30_000 })
   })
 
-  it('resumes a schedule with the fires it has, though it is replaced and paused again meanwhile', async () => {
+  it('resumes a schedule with its current expression although it is replaced and paused again meanwhile', async () => {
     const schedule = { scheduleId: 'mine', destination: 'https://e.test/', cron: '* * * * *' }
     await scene.client.schedules.create(schedule)
     await scene.client.schedules.pause({ schedule: 'mine' })

@@ -173,7 +173,7 @@ describeOnStore('postgres', 'a copy of a store', (_openStore, on) => {
     expect(() => readFileSync(`${other}/homeport.sqlite`)).toThrow('ENOENT')
   })
 
-  it('sets aside what PostgreSQL cannot hold, copies the rest, and tells of changed contents', async () => {
+  it('sets aside what PostgreSQL cannot hold, copies the rest, and reports changed contents', async () => {
     const dataDir = newDataDir((db) => {
       db.exec('PRAGMA foreign_keys = OFF')
       addMessage(db, { message_id: 'good', body: Buffer.from('body'), body_crc: crc32('body') })

@@ -13,7 +13,7 @@ import type { Migration } from './migration.js'
 /** Opening a store mostly waits for the disk. */
 const STORES_AT_A_TIME = 4
 
-/** Some ages, with those of the newest versions: what is missing is migrated one by one, whatever the age of the store. */
+/** Samples the ages, and includes the newest ones: every store gets the missing migrations one by one, whatever its age. */
 const isTried = (age: number): boolean => isSampled(age, 32) || age > MIGRATIONS.length - 3
 
 const columnsOn = new Map<StoreKind, Column[]>()

@@ -39,7 +39,7 @@ async function ask(url: string, ...statements: string[]): Promise<void> {
   }
 }
 
-/** Eight writers that go on whatever happens, and what was acknowledged to them. */
+/** Eight writers that continue through every failure, and the writes that were acknowledged to them. */
 function writing(store: Store) {
   const acknowledged = new Set<string>()
   const failures = new Set<string>()
@@ -65,7 +65,7 @@ function writing(store: Store) {
     const before = acknowledged.size
     return waitFor(() => acknowledged.size >= before + count, { what: 'more acknowledged writes' })
   }
-  /** Ends the writers. What was acknowledged must be there. */
+  /** Ends the writers. Every acknowledged write must be there. */
   const check = async (): Promise<void> => {
     await end()
     const found = new Set((await store.run(list, {})).map(({ name }) => name))
@@ -111,7 +111,7 @@ it('follows the primary to promoted standbys: from a server that accepts writes 
   await store.close()
 
   const third = await standbyOf(second)
-  // A standby alone is no place to start on.
+  // A store does not start on a standby alone.
   await expect(storeOn(`${third.url}/postgres`)).rejects.toMatchObject({
     code: 'store_not_opened',
     details: { reason: expect.stringContaining('accepts no writes') },

@@ -62,7 +62,7 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     const backTo = (number: number): string =>
       `ALTER TABLE messages ALTER seq RESTART WITH ${number}; ALTER TABLE nodes ALTER incarnation RESTART WITH ${number};
        UPDATE leases SET epoch = ${number - 1} WHERE name = 'announcements'; DELETE FROM announcements`
-    // Only the server knows when it was started, so the store is made to remember another one.
+    // Only the server knows when it was started, so the test makes the store remember another start.
     const other = "; UPDATE leases SET epoch = 1 WHERE name = 'server'"
     const [version = 0, message = 0, life = 0] = await numbersAfter(backTo(1) + other)
     expect([version, message, life].map((number) => number > 1_000)).toEqual([true, true, true])
@@ -122,7 +122,7 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     await first.close()
   })
 
-  it('takes nothing more of a node that was declared dead, also what was on its way', async () => {
+  it('refuses writes of a node that was declared dead, also those in flight', async () => {
     const place = await on.newPlace()
     const [node, upkeep] = [await open(place, 'cluster'), await open(place, 'cluster upkeep')]
     await sql(place, liveNode)
@@ -150,7 +150,7 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     for (const store of [node, upkeep]) await store.close()
   })
 
-  it('is used on when a newer node adds a column to a table that this one reads', async () => {
+  it('keeps working when a newer node adds a column to a table that this one reads', async () => {
     const place = await on.newPlace()
     const store = await open(place, 'cluster')
     await sql(place, liveNode)
@@ -160,7 +160,7 @@ describeOnStore('postgres', 'a store that nodes share', (_open, on) => {
     await store.close()
   })
 
-  it('is of the same cluster when all nodes start again, and of another one after a migration', async () => {
+  it('belongs to the same cluster when all nodes start again, and to another one after a migration', async () => {
     const place = await on.newPlace()
     const holder = async (): Promise<string> => {
       const client = new Client(place.location)

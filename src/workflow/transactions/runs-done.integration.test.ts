@@ -36,7 +36,7 @@ const RECORDER = `CREATE TABLE seen (tx bigint, what text, number bigint);
   CREATE TRIGGER record_end AFTER UPDATE ON runs FOR EACH ROW WHEN (OLD.state <> NEW.state) EXECUTE FUNCTION record('ended');
   CREATE TRIGGER record_delete AFTER DELETE ON messages FOR EACH ROW EXECUTE FUNCTION record('deleted')`
 
-describeOnStore('postgres', 'a delivery that is over', (openStore, on) => {
+describeOnStore('postgres', 'the message of a delivery that is over', (openStore, on) => {
   let store: Store
   let other: pg.Client
   beforeAll(async () => {
@@ -58,7 +58,7 @@ describeOnStore('postgres', 'a delivery that is over', (openStore, on) => {
     const end = (seq: number) => store.run(runsDone.settleDone, { seq, retried: 0 })
     return { accountId, send, begin, end }
   }
-  /** What else the transaction did that deleted a message; `undefined` if none has. */
+  /** The other effects of the transaction that deleted a message; `undefined` if none deleted it. */
   const deletedWith = async (seq: number) => {
     const { rows } = await other.query(
       `SELECT s.what FROM seen d LEFT JOIN seen s ON s.tx = d.tx AND s.what <> 'deleted'
@@ -68,7 +68,7 @@ describeOnStore('postgres', 'a delivery that is over', (openStore, on) => {
     return rows.length === 0 ? undefined : rows.map(({ what }) => what)
   }
 
-  it('ends with the next step, of whichever run', async () => {
+  it('is deleted in the transaction of the next step, of any run', async () => {
     const { begin, send, end } = setUp()
     const [first, second] = [await begin('a'), await begin('b')]
     await Promise.all([end(first), end(second), send(append('b'))])
@@ -76,7 +76,7 @@ describeOnStore('postgres', 'a delivery that is over', (openStore, on) => {
     expect(await deletedWith(second)).toEqual(['appended'])
   })
 
-  it('ends with a start, with steps that share a transaction, and with the end of a run', async () => {
+  it('is deleted with a start, with steps that share a transaction, or with the end of a run', async () => {
     const { accountId, begin, send, end } = setUp()
     const [first, second, third] = [await begin('a'), await begin('b'), await begin('c')]
     await Promise.all([end(first), send(start('d'))])
@@ -87,7 +87,7 @@ describeOnStore('postgres', 'a delivery that is over', (openStore, on) => {
     expect(await deletedWith(third)).toEqual(['ended'])
   })
 
-  it('ends without the next step if that is refused', async () => {
+  it('is deleted although the next step is refused', async () => {
     const { begin, send, end } = setUp()
     const seq = await begin('a')
     const [answer] = await Promise.all([send(append('unknown')), end(seq)])
@@ -95,7 +95,7 @@ describeOnStore('postgres', 'a delivery that is over', (openStore, on) => {
     expect(await deletedWith(seq)).toEqual([null])
   })
 
-  it('keeps no step waiting while its message is locked', async () => {
+  it('keeps no step waiting while it is locked', async () => {
     const { begin, send, end } = setUp()
     const seq = await begin('a')
     await other.query('BEGIN')

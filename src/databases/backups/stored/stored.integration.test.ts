@@ -142,7 +142,7 @@ describe('backups in object storage', () => {
     await later(clock, async () => (await second())?.state === 'stored', 'the upload')
   })
 
-  it('do not wait for another one that always fails, nor do deletions', async () => {
+  it('do not wait for a backup whose upload always fails, nor do deletions', async () => {
     const { server, clock, problems } = await start('refused/')
     const record = await create(server)
     await backUp(server, record, 'first')
@@ -161,7 +161,7 @@ describe('backups in object storage', () => {
     await server.api('DELETE', `/v2/redis/delete-backup/${record.database_id}/${first.backup_id}`)
     const isGone = async () => !(await keysAt('refused/')).some((key) => key.endsWith(first.backup_id))
     await waitFor(isGone, { what: 'the first to be deleted' })
-    // Those that failed together with it, because the storage was away, do not either.
+    // Neither do backups whose upload failed too, because the storage was away for a moment.
     const isRefused = objects.fault
     objects.fault = () => ({ kind: 'status', status: 503, code: 'SlowDown' })
     await backUp(server, record, 'third')
