@@ -50,7 +50,7 @@ describe('replies of one request', () => {
   it('become an error when they are too long together', async () => {
     const commands = [['SET', 'first', 1], ...times(20, 'LRANGE', 'list', '0', '-1'), ['SET', 'last', 1]]
     expect(await post(rig, '/pipeline', commands)).toEqual(tooMuch)
-    // What nobody can get is not asked of the engine.
+    // The engine is not asked for replies that nobody can get.
     expect(await run(rig, 'EXISTS', 'first', 'last')).toEqual({ status: 200, body: { result: 1 } })
     const less = await post(rig, '/pipeline', times(10, 'LRANGE', 'list', '0', '-1'))
     expect(less).toMatchObject({ status: 200, body: { length: 10 } })

@@ -6,7 +6,7 @@ import { recordedLog } from '../telemetry/testing/recorded-log.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from './testing/rig.js'
 import { awaitOpening } from './tls/opening.js'
 
-/** An error thrown while the bytes of a client are handled. If nothing catches it, the vitest run fails. */
+/** Throws an error while the gateway handles the bytes of a client. If nothing catches it, the vitest run fails. */
 class FaultyMemory extends ClientMemoryBudget {
   isFaulty = false
 

@@ -11,14 +11,14 @@ function ports() {
   }
 }
 
-it('logs one port with the id of its database', async () => {
+it('the log names the database of a single port that fails', async () => {
   const { lines, add } = ports()
   add('a')
   await yieldToEventLoop()
   expect(lines).toEqual([['gateway_port_not_opened', { error: 'held', databaseId: 'a' }]])
 })
 
-it('logs all ports that fail in one turn in one line, and later ones in another', async () => {
+it('the log has one line for all ports that fail in one turn, and another one for later ports', async () => {
   const { lines, add } = ports()
   add('a', 'b', 'c')
   await yieldToEventLoop()

@@ -38,7 +38,7 @@ function connectMany(port: number): Socket[] {
   return sockets
 }
 
-it('accepts few connections in a turn although all have arrived, and all in the end', async () => {
+it('a server accepts a few of the waiting connections in each turn of the event loop, and all in the end', async () => {
   const { taken, port } = await listenPaced(new Doorway())
   connectMany(port)
   let most = 0
@@ -46,7 +46,7 @@ it('accepts few connections in a turn although all have arrived, and all in the 
     await new Promise((resolve) => setImmediate(resolve))
     const until = performance.now() + BUSY_MS
     while (performance.now() < until) {
-      // other clients keep the process busy in every turn
+      // Other clients keep the process busy in every turn.
     }
     most = Math.max(most, taken.length - before)
   }

@@ -43,14 +43,14 @@ beforeEach(() => {
 })
 
 describe('a connection that a server accepts', () => {
-  it('is read into the common block', async () => {
+  it('is read into the memory that all connections share', async () => {
     await listen()
     takeInlets(server, take)
     await greet()
     expect(received).toEqual([{ text: 'hello', lent: true }])
   })
 
-  it('is read by its socket where internals of Node cannot be used', async () => {
+  it('is read by its socket where the internals of Node cannot be used', async () => {
     takeInlets(server, take)
     await listen()
     await greet()

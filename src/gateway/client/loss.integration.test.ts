@@ -102,7 +102,7 @@ it('opens a port that another program held once it is free', async () => {
   const { port } = holder.address() as AddressInfo
   rig.directory.put({ databaseId: 'db-two', port, tls: false })
   await expect(rig.gateway.openDatabase('db-two')).rejects.toMatchObject({ code: 'port_taken' })
-  // Another node of this machine may hold it for a moment, and passes clients on. They are clients like the others.
+  // Another node of this machine may hold the port for a moment and pass clients on. The gateway serves them like others.
   const [passed, far] = duplexPair()
   rig.gateway.accept('port', far, '192.0.2.7', 'db-two 4000')
   passed.write(`AUTH ${CREDENTIALS.password}\r\nPING\r\n`)
@@ -123,7 +123,7 @@ it('opens a port that another program held once it is free', async () => {
   expect(answers).toBe('+OK\r\n+PONG\r\n')
 })
 
-it('ends what old credentials and addresses have begun over REST, also while another program holds the port', async () => {
+it('ends requests over REST of old credentials and addresses, also while another program holds the port', async () => {
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const { port } = holder.address() as AddressInfo

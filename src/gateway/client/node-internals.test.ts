@@ -50,7 +50,7 @@ async function connect(server: Server): Promise<Connection> {
 }
 
 describe('the internals of Node', () => {
-  it('are used in the Node that runs here', () => {
+  it('are used in the installed Node', () => {
     expect(usesNodeInternals()).toBe(true)
   })
 

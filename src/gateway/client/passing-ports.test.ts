@@ -8,7 +8,7 @@ import { recordedLog } from '../../telemetry/testing/recorded-log.js'
 import { Doorway } from './doorway.js'
 import { PassingPorts } from './passing-ports.js'
 
-it('closes after the replies that clients wait for, and after the grace period where the home does not end', async () => {
+it('a port closes after the replies that clients wait for, or after the grace period if the home goes on', async () => {
   const port = await freePort()
   const homes: { readonly stream: Duplex; received: string }[] = []
   const connect = async (): Promise<Duplex> => {

@@ -22,7 +22,7 @@ const DEPS: ReplicaSessionDeps = {
   nowMs: () => 0,
 }
 
-it('passes nothing on that arrives after bytes that are no command', async () => {
+it('a session passes nothing on that arrives after bytes that are no command', async () => {
   const [client, near] = duplexPair()
   const [home, far] = duplexPair()
   const received = { client: '', home: '' }
@@ -45,7 +45,7 @@ it('passes nothing on that arrives after bytes that are no command', async () =>
 it.each([
   ['the client', 'PING\r\n', ''],
   ['the home', '', '+PONG\r\n'],
-])('a fault about what %s sends ends this connection and no other', async (_, sent, answered) => {
+])('a defect in handling what %s sends ends this connection and no other', async (_, sent, answered) => {
   const fail = (): never => {
     throw new Error('planted')
   }
@@ -64,16 +64,19 @@ it.each([
 it.each([
   ['a stream', 'CLIENT REPLY ON\r\nAUTH bob secret\r\n'],
   ['a transaction', 'MULTI\r\nHELLO 3 AUTH bob secret\r\n'],
-])('every user may have seen what the home sends after a login behind %s', async (_, sent) => {
-  const [client, near] = duplexPair()
-  const [home, far] = duplexPair()
-  const sawPrimary = vi.fn()
-  new ReplicaSession(near, far, { ...DEPS, reads: { ...NO_READS, sawPrimary } })
-  let received = ''
-  home.on('data', (chunk) => (received += String(chunk)))
-  client.resume().write(sent)
-  await waitFor(() => received.endsWith('secret\r\n'), { what: 'the commands at the home', deadlineMs: 5_000 })
-  home.write('+OK\r\n')
-  await waitFor(() => sawPrimary.mock.calls.length > 0, { what: 'the note', deadlineMs: 5_000 })
-  expect(sawPrimary).toHaveBeenCalledWith({ kind: 'port', databaseId: 'db' })
-})
+])(
+  'what the home sends counts as seen by every user after a login behind %s, which may have changed the user',
+  async (_, sent) => {
+    const [client, near] = duplexPair()
+    const [home, far] = duplexPair()
+    const sawPrimary = vi.fn()
+    new ReplicaSession(near, far, { ...DEPS, reads: { ...NO_READS, sawPrimary } })
+    let received = ''
+    home.on('data', (chunk) => (received += String(chunk)))
+    client.resume().write(sent)
+    await waitFor(() => received.endsWith('secret\r\n'), { what: 'the commands at the home', deadlineMs: 5_000 })
+    home.write('+OK\r\n')
+    await waitFor(() => sawPrimary.mock.calls.length > 0, { what: 'the note', deadlineMs: 5_000 })
+    expect(sawPrimary).toHaveBeenCalledWith({ kind: 'port', databaseId: 'db' })
+  },
+)

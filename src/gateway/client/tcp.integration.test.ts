@@ -209,7 +209,7 @@ it('runs nothing that arrives after bytes that are no command', async () => {
   rig.engine.signal('SIGSTOP')
   atCleanup(() => rig.engine.signal('SIGCONT'))
   raw.send('SET a first\r\n*x\r\n')
-  // The gateway answers this, and has read before what was sent before.
+  // The gateway answers this command itself: then it has read everything that was sent before.
   const listed = async (): Promise<string> => {
     other.received = ''
     other.send('CLIENT LIST\r\n')
@@ -226,7 +226,7 @@ it('runs nothing that arrives after bytes that are no command', async () => {
   await (await client().login()).send('GET a\r\n').expect('$5\r\nfirst\r\n')
 })
 
-it('notices that a client has gone which waits, and has sent much behind that', async () => {
+it('notices that a client has gone that waits for a reply and has sent much more', async () => {
   const quick = await startRig({ idleTimeoutMs: 400 })
   const [raw, other] = [await new RawClient(quick.port).login(), await new RawClient(quick.port).login()]
   raw.send('BLPOP none 0\r\nSUBSCRIBE a\r\n').send(`*2\r\n$4\r\nECHO\r\n$2000000\r\n${'x'.repeat(1_000_000)}`)

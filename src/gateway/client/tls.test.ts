@@ -112,7 +112,7 @@ describe('a database with TLS', () => {
     await client.expect('+PONG\r\n')
     for (const each of overRest) each.socket.destroy()
     await waitFor(() => strangers.size === 0, { what: 'those that have left to be forgotten' })
-    // The account may have twice as many as a quarter of the files while nobody else needs any.
+    // While no other account needs files, this one may have twice its share of a quarter.
     for (let more = 0; more < 7; more++) await new TlsClient({ port: rig.port }).login()
     await new TlsClient({ port: rig.port }).expect('-ERR max concurrent connections exceeded\r\n')
     client.socket.write('PING\r\n')
@@ -226,7 +226,7 @@ describe('the shared port', () => {
     )
   })
 
-  it('counts a client that another node has accepted as a stranger until it logs in', async () => {
+  it('counts a client that another node passes on as a stranger until it logs in', async () => {
     const { size } = strangers
     const [wire, far] = duplexPair()
     rig.gateway.accept('redis', far, '192.0.2.7', '4000')

@@ -52,7 +52,7 @@ async function heldBy(raw: RawClient, command: string, bytes: number, reply: str
   raw.send(command)
   for (let part = 1; part <= 4; part++) {
     await pour(raw, bytes / 4)
-    // To measure is expensive: it collects all garbage twice.
+    // Measuring is expensive, because it collects all garbage twice.
     if (part % 2 === 0) most = Math.max(most, usedBytes())
   }
   await raw.send('\r\n').expect(reply)

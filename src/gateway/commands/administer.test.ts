@@ -5,7 +5,7 @@ import type { Administration } from '../deps.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 import { filterInfo } from './administer.js'
 
-/** Time that ACL USERS takes here, as where many users have long patterns. */
+/** How long ACL USERS blocks in this test, as it does where many users have long patterns. */
 const WORK_MS = 2
 
 function workFor(ms: number): void {

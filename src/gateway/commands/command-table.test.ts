@@ -94,7 +94,7 @@ describe('the command table', () => {
     expect(findCommandByName(name)?.allowed).toBe(false)
   })
 
-  it('sends no command about the database itself to an engine', () => {
+  it('the gateway sends no command about the database itself to an engine', () => {
     for (const command of COMMANDS.filter(({ name }) => /^(ACL|CONFIG)\|(?!CAT|GENPASS)/.test(name))) {
       expect(command, command.name).not.toMatchObject({ allowed: true, state: 'stateless' })
     }

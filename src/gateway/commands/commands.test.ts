@@ -101,7 +101,7 @@ describe('every command of the reference', () => {
     }
   })
 
-  it.each(NEWER_CALLS)('that an engine may lack names the engines that have it: %s', async (engines, text) => {
+  it.each(NEWER_CALLS)('that this engine lacks names the engines that have it: %s', async (engines, text) => {
     const caller = await prepared()
     for (const words of callsOf(text)) {
       const name = words[0] ?? ''
@@ -113,12 +113,15 @@ describe('every command of the reference', () => {
     }
   })
 
-  it.each(FOREIGN_CALLS.split(' '))('that no engine has is unknown, under the name that was sent: %s', async (name) => {
-    const sent = name.toLowerCase()
-    const error = `ERR unknown command '${sent}', with args beginning with: 'a' `
-    expect(await (await Caller.open()).call([sent, 'a'])).toBe(`-${error}\r\n`)
-    expect(await rest([sent, 'a'])).toEqual({ error })
-  })
+  it.each(FOREIGN_CALLS.split(' '))(
+    'that no engine has is unknown, and the error repeats the name as it was sent: %s',
+    async (name) => {
+      const sent = name.toLowerCase()
+      const error = `ERR unknown command '${sent}', with args beginning with: 'a' `
+      expect(await (await Caller.open()).call([sent, 'a'])).toBe(`-${error}\r\n`)
+      expect(await rest([sent, 'a'])).toEqual({ error })
+    },
+  )
 
   it('that affects more than the database is refused', async () => {
     const caller = await Caller.open()

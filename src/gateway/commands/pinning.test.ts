@@ -259,7 +259,7 @@ describe('replies on a pinned lane', () => {
   })
 })
 
-describe('commands before the end of a connection with state are still answered', () => {
+describe('commands of a connection with state are still answered', () => {
   const subscribed = '*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n'
   const pong = '*2\r\n$4\r\npong\r\n$0\r\n\r\n'
 

@@ -153,7 +153,7 @@ describe('CLIENT TRACKING REDIRECT sends invalidations to another client', () =>
     expect(tracker.received).toMatch(/^-BUSY [^\r]*\r\n\+PONG\r\n$/)
   })
 
-  it('whose id of the gateway is in replies about it', async () => {
+  it('whose id in replies is the one of the gateway', async () => {
     const [tracker, listener] = await Promise.all([client3(), client()])
     const id = await idOf(listener)
     await tracker.send(`CLIENT TRACKING ON REDIRECT ${id}\r\nCLIENT GETREDIR\r\n`).expect(`+OK\r\n:${id}\r\n`)

@@ -11,7 +11,7 @@ import type { LinkIdentity } from './greeting.js'
 const credentials = () => ({ username: 'default', password: ENGINE_PASSWORDS.default })
 const IDENTITY: LinkIdentity = { credentials, protocol: 2 }
 
-it('keeps nothing of the dials that an engine has refused, and ends with its abort', async () => {
+it('a connection keeps no listeners of refused attempts, and an abort ends it', async () => {
   const { socketPath } = await startEngine()
   const abort = new AbortController()
   const missing = join(tempDir(), 'no-engine.sock')

@@ -3,15 +3,16 @@ import { waitFor } from '../../../test/support/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
-/** Answers that wait until what they tell survives the loss of this node. */
+/** Replies that wait until a standby has the data that they acknowledge or show. */
 
-/** What the home still asks its standby, oldest first. */
+/** A pending question of the home to its standby whether it has the data. */
 interface Question {
   readonly answer: () => void
   readonly refuse: () => void
 }
 
 let rig: Rig
+/** Oldest first. */
 let questions: Question[]
 let mode: 'async' | 'replicated'
 
@@ -33,7 +34,7 @@ async function asked(count: number): Promise<void> {
   await waitFor(() => questions.length >= count, { what: `${count} questions` })
 }
 
-/** A client that is logged in; the gateway answers that itself. */
+/** A client that is logged in. The gateway answers a login itself, so it needs no confirmation. */
 const client = (): Promise<RawClient> => new RawClient(rig.port).login()
 
 describe('a reply', () => {
@@ -45,14 +46,14 @@ describe('a reply', () => {
     await asked(2)
     expect(raw.received).toBe('')
     questions[1]?.answer()
-    // Another client gets an answer meanwhile: one that went out too early would have arrived before it.
+    // Meanwhile another client gets its answer. A reply that went out too early would have arrived before that.
     await client()
     expect(raw.received).toBe('')
     questions[0]?.answer()
     await raw.expect('+OK\r\n$1\r\n1\r\n')
   })
 
-  it('waits behind one that is not confirmed, also when it needs nothing itself', async () => {
+  it('waits behind an unconfirmed one, also if it needs no confirmation itself', async () => {
     const raw = await client()
     raw.send('INCR n\r\n')
     await asked(1)
@@ -65,7 +66,7 @@ describe('a reply', () => {
     expect(questions).toHaveLength(1)
   })
 
-  it('that cannot be confirmed is lost with an error that says so, and the next one is asked about again', async () => {
+  it('that cannot be confirmed becomes an error that says so, and the next one is asked about again', async () => {
     const raw = await client()
     raw.send('SET a 1\r\n')
     await asked(1)
@@ -79,14 +80,14 @@ describe('a reply', () => {
     await raw.expect('$1\r\n1\r\n')
   })
 
-  it('over REST waits, too', async () => {
+  it('over REST waits for its confirmation too', async () => {
     const answer = fetch(`${rig.restUrl}/set/a/1`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })
     await asked(1)
     questions[0]?.answer()
     expect(await (await answer).json()).toEqual({ result: 'OK' })
   })
 
-  it('of many megabytes is read no further than 1 MB before it is confirmed', async () => {
+  it('of many megabytes is read from the engine up to 1 MB before it is confirmed', async () => {
     mode = 'async'
     const raw = await client()
     await raw.send('SETRANGE large 8388607 x\r\n').expect(':8388608\r\n')

@@ -17,7 +17,7 @@ class Recorder implements ReplySink {
   }
 }
 
-/** A step: client `who` expects replies, gets a note or a substitute, or the engine answers. */
+/** A step: the client `who` expects replies or gets a note or a substitute, or the engine answers. */
 type Step =
   | { readonly kind: 'expect'; readonly who: number; readonly count: number }
   | { readonly kind: 'note' | 'substitute'; readonly who: number }

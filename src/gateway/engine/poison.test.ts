@@ -104,7 +104,7 @@ it('a sink that throws closes only its connection, and the next command makes a 
   expect(await ask('default', 'SET', 'a', '2')).toBe('+OK\r\n')
 })
 
-it('a database that is gone gets no connection, and the lanes of what outlives it are not kept', async () => {
+it('a removed database gets no connection, and lanes that are still requested for it are closed', async () => {
   await ask('default', 'SET', 'a', '1')
   await waitFor(() => tap.clients.length === CONNECTIONS_OF_A_USER, { what: 'the ready connections' })
   directory.remove('db')
@@ -133,7 +133,7 @@ it('pending replies of a poisoned connection fail, and none of them reaches anot
 it('a command that was not yet sent when the connection was lost is sent on the next one', async () => {
   await ask('default', 'SET', 'n', '1')
   const answer = await new Promise<string>((resolve, reject) => {
-    // A command of this phase of the event loop is sent in the next turn, after the loss has been noticed.
+    // The lane sends a command of this phase of the event loop in the next turn, when it has noticed the loss.
     setImmediate(() => {
       tap.clients[0]?.destroy()
       ask('default', 'INCR', 'n').then(resolve, reject)

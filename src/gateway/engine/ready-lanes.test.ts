@@ -29,7 +29,7 @@ it('a blocking command that begins a connection is not overtaken by a write that
   const connected = async (): Promise<number> =>
     Number(/connected_clients:(\d+)/.exec(await observer.info('clients'))?.[1])
   await waitFor(async () => (await connected()) >= CONNECTIONS, { what: 'the ready connections' })
-  // The engine is frozen until both have been sent, and then reads them in order.
+  // Freeze the engine until both commands have been sent; then it reads them in order.
   rig.engine.signal('SIGSTOP')
   blocker.send('BLPOP queue 0\r\n')
   await untilListed(watcher, / flags=b /)

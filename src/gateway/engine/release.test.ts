@@ -59,7 +59,7 @@ describe('releasing the connections to an engine', () => {
     await shared.send('PING\r\n').expect('+PONG\r\n')
   })
 
-  it('is prepared by having commands wait, while those that wait for an event or lack their end keep their connection', async () => {
+  it('is prepared by holding commands, while blocked and incomplete commands keep their connection', async () => {
     const [transacting, blocked, uploader] = [await client(), await client(), await client()]
     await transacting.send('MULTI\r\nINCR a\r\n').expect('+OK\r\n+QUEUED\r\n')
     blocked.send('BLPOP q 0\r\n')
@@ -78,7 +78,7 @@ describe('releasing the connections to an engine', () => {
     await blocked.expect('*2\r\n$1\r\nq\r\n$1\r\nx\r\n')
   })
 
-  it('has REST requests that wait answered by the next home, each once', async () => {
+  it('lets the next home answer the REST requests that wait, each once', async () => {
     const next = await startRig()
     let home: Elsewhere | undefined
     const otherNodes = {
@@ -127,7 +127,7 @@ describe('releasing the connections to an engine', () => {
     expect(others.map((result) => result - least)).toEqual([1, 2, 3])
   })
 
-  it('opens no event stream for a client that has gone while the database was between two homes', async () => {
+  it('opens no event stream for a client that left while the database was between two homes', async () => {
     let arrive = (): void => {}
     const moving = new Promise<void>((resolve) => (arrive = resolve))
     let asked = 0

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { yieldToEventLoop } from '../../base/index.js'
 import { WaitingSenders } from './waiting-senders.js'
 
-it('lets senders continue in order, a few in a turn, until the connection is congested again', async () => {
+it('a free connection lets waiting senders continue in order, a few in a turn, until it is congested again', async () => {
   let sent: number[] = []
   const senders = new WaitingSenders(() => sent.length >= 6)
   for (let sender = 0; sender < 12; sender++) senders.add(() => sent.push(sender))
@@ -16,7 +16,7 @@ it('lets senders continue in order, a few in a turn, until the connection is con
   expect(sent).toEqual([8, 9, 10, 11])
 })
 
-it('lets all continue when the connection is over', () => {
+it('all waiting senders continue when the connection has ended', () => {
   const sent: number[] = []
   const senders = new WaitingSenders(() => true)
   for (let sender = 0; sender < 12; sender++) senders.add(() => sent.push(sender))

@@ -3,7 +3,7 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import { DatabaseMeter } from '../../telemetry/index.js'
 import { Bandwidth, SLOW_BYTES_PER_SECOND } from './rates.js'
 
-it('does not delay commands below the limit, and slows them down beyond it', async () => {
+it('the bandwidth does not delay commands below the limit, and slows them down beyond it', async () => {
   const clock = new ManualClock()
   clock.advance(1_000)
   const meter = new DatabaseMeter()
@@ -26,7 +26,7 @@ it('does not delay commands below the limit, and slows them down beyond it', asy
   expect(isOver).toBe(true)
 })
 
-it('checks again before a long overdraft is paid off, and forgets it with the month or the limit', () => {
+it('the bandwidth checks a long overdraft every second, and forgets it with the month or the limit', () => {
   const clock = new ManualClock()
   clock.advance(1_000)
   const meter = new DatabaseMeter()
@@ -42,7 +42,7 @@ it('checks again before a long overdraft is paid off, and forgets it with the mo
   expect(bandwidth.waitMs).toBe(0)
 })
 
-it('does not wait for a time that the clock was set back by', () => {
+it('the bandwidth adds no wait when the clock is set back', () => {
   const [clock, before] = [new ManualClock(), new ManualClock(1_000)]
   const meter = new DatabaseMeter()
   let now = clock

@@ -36,7 +36,7 @@ describe('a command rate', () => {
     expect(served).toEqual(['a', 'b', 'a', 'b', 'a', 'b'])
   })
 
-  it('lets a group overdraw, and the commands behind it wait for that', () => {
+  it('lets a group overdraw, and makes the commands behind it wait', () => {
     const clock = new ManualClock()
     const rate = new CommandRate(100, clock)
     expect(rate.acquire(30)).toBeUndefined()
@@ -49,7 +49,7 @@ describe('a command rate', () => {
     expect(served).toBe(true)
   })
 
-  it('that rises ends the waiting of commands behind an overdraft earlier', () => {
+  it('that is raised shortens the wait of commands behind an overdraft', () => {
     const clock = new ManualClock()
     const rate = new CommandRate(100, clock)
     expect(rate.acquire(1_000)).toBeUndefined()

@@ -244,7 +244,7 @@ describe('an idle connection', () => {
     await subscriber.expect('*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n')
   })
 
-  it('is looked for with one timer, however often clients come and go and the database changes', async () => {
+  it('is found by one timer, however often clients come and go and the database changes', async () => {
     const clock = new ManualClock(0)
     const rig = await startRig({ idleTimeoutMs: 8_000 }, undefined, undefined, [], { clock })
     const idle = await login(rig)

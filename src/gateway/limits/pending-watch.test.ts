@@ -149,7 +149,7 @@ describe('the pending entries of a consumer', () => {
     expect((await idsOf(rig, 'worker', 2_000)).length).toBe(LIMIT)
   })
 
-  it('are known by the whole of a long name, and names longer than keys are refused', async () => {
+  it('are counted by the whole of a long name, and names longer than keys are refused', async () => {
     const usage = newUsage()
     const rig = await limited({}, usage)
     const group = 'g'.repeat(1_000)

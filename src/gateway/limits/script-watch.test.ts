@@ -10,9 +10,9 @@ const NEVER = new Promise<string>(() => {})
 interface Watched {
   readonly watch: ScriptWatch
   readonly clock: ManualClock
-  /** Sets the clock of the machine ahead. */
+  /** Sets the wall clock ahead. */
   readonly setAhead: (byMs: number) => void
-  /** When engines were ended, milliseconds after the beginning. */
+  /** When the watch ended the engine, milliseconds after the beginning. */
   readonly ended: number[]
   readonly asked: string[]
 }
@@ -64,8 +64,8 @@ async function pass(clock: ManualClock, ms: number): Promise<void> {
 describe('an engine is ended within about a second', () => {
   it.each([
     ['whose script has written', UNKILLABLE],
-    ['whose script catches what should end it', KILLED],
-    ['that does not even hear that it should', NEVER],
+    ['whose script catches the error of SCRIPT KILL', KILLED],
+    ['that does not answer SCRIPT KILL', NEVER],
   ])('%s', async (_, answer) => {
     const { watch, clock, ended } = watched(answer)
     watch.begin()
@@ -144,7 +144,7 @@ describe('an engine is not ended', () => {
   })
 })
 
-it('resets the interpreter when its memory and the data together are too large', async () => {
+it('the watch resets the interpreter of an engine when its memory and the data together are too large', async () => {
   let ofScripts = 40_000_000
   const stats = (command: string): string =>
     command.includes('memory') ? `used_memory:30000000\r\nused_memory_vm_eval:${ofScripts}\r\n` : ''

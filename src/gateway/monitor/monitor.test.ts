@@ -98,7 +98,7 @@ describe('MONITOR shows', () => {
   })
 })
 
-it('is refused to more clients than a database may have with it, and given again once one leaves', async () => {
+it('MONITOR is refused to more clients than a database may have with it, and accepted again once one leaves', async () => {
   const quiet = await startRig()
   const clients = await Promise.all(Array.from({ length: 33 }, () => new RawClient(quiet.port).login()))
   const last = clients.pop()
@@ -116,7 +116,7 @@ it('is refused to more clients than a database may have with it, and given again
   await waitFor(isGiven, { what: 'the place of the client that left' })
 })
 
-it('shows nothing to a user who may not run it', async () => {
+it('MONITOR shows nothing to a user who may not run it', async () => {
   const [reader, other] = [new RawClient(rig.port), await new RawClient(rig.port).login()]
   await reader.send(`AUTH default_ro ${CREDENTIALS.readerPassword}\r\n`).expect('+OK\r\n')
   reader.send('MONITOR\r\n')
@@ -128,7 +128,7 @@ it('shows nothing to a user who may not run it', async () => {
   await waitFor(() => reader.received.includes(' flags=N '), { what: 'a client that monitors nothing' })
 })
 
-it('writes words like an engine, up to the asked length', () => {
+it('MONITOR writes words like an engine, up to the given length', () => {
   expect(commandText([Buffer.from([0xff, 0x07, 0x5c]), 'a'], 100)).toBe('"\\xff\\a\\\\" "a"')
   expect(commandText(['x'.repeat(1_000_000), 'y'], 10).length).toBeLessThan(20)
 })

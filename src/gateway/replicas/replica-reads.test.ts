@@ -14,7 +14,7 @@ beforeEach(() => {
   delivered = ''
   home = []
   failures = 0
-  // Nothing is sent: the tests answer themselves.
+  // Nothing is sent: the tests write the replies.
   const lane = {
     link: { send: () => {} } as unknown as EngineLink,
     watch: { sent: () => {} },
@@ -53,7 +53,7 @@ describe('reads that are pending on the replica', () => {
   })
 
   it.each(['-LOADING Redis is loading the dataset in memory\r\n', '-MASTERDOWN Link with MASTER is down\r\n'])(
-    'go to the primary from the one on that is answered with %j, and what the replica says later is not heard',
+    'go to the primary from the first one that is answered with %j, and later replies of the replica are ignored',
     (refusal) => {
       send('a', 'b', 'c')
       reads.note(Buffer.from('+note\r\n'))

@@ -78,7 +78,7 @@ describe('the command parser', () => {
     expect(parse(cut(bytes, [...bytes.keys()]))).toEqual(wanted)
   })
 
-  it('does not write behind the bytes that it is given', () => {
+  it('does not write beyond the bytes that it is given', () => {
     const parser = new CommandParser()
     const memory = Buffer.from('*1\r\n$4\r\nPIxxxxxx')
     parser.push(memory, 10)
@@ -123,7 +123,7 @@ describe('the command parser', () => {
     expect(parse([Buffer.from('SET a"b c"\n')])).toEqual([['SET', 'ab c']])
     expect(parse([Buffer.from('SET "a"b\n')])).toEqual(['Protocol error: unbalanced quotes in request'])
     expect(parse([Buffer.alloc(70_000, 'a')])).toEqual(['Protocol error: too big inline request'])
-    // Also when its end has come with it.
+    // Also when the end of the line arrives with it.
     expect(parse([Buffer.from(`${'a'.repeat(65_537)}\n`)])).toEqual(['Protocol error: too big inline request'])
     expect(parse([Buffer.from(`${'a'.repeat(65_536)}\n`)])).toHaveLength(1)
     expect(parse([Buffer.alloc(16_385, 'a')], LIMITS_BEFORE_LOGIN)).toEqual(['Protocol error: too big inline request'])

@@ -3,7 +3,7 @@ import { CommandParser } from './command-parser.js'
 import { GatherMemory } from './gather-memory.js'
 import { COMMON_BLOCK, isLent, keep } from './lent-memory.js'
 
-it('lends memory to one client after the other, and leaves alone what frames may still need', () => {
+it('the memory is lent to one client after the other, and memory that a frame may still need is not', () => {
   const one = new GatherMemory()
   const first = one.take(10_000)
   expect(isLent(first)).toBe(true)
@@ -16,7 +16,7 @@ it('lends memory to one client after the other, and leaves alone what frames may
   expect(other.take(10_000)).not.toBe(second)
 })
 
-it('does not lend memory for few bytes, nor for very many', () => {
+it('the memory is not lent for few bytes, nor for very many', () => {
   const memory = new GatherMemory()
   expect([100, 100_000].map((bytes) => memory.take(bytes)).map((taken) => [isLent(taken), taken.length])).toEqual([
     [false, 100],
@@ -24,11 +24,11 @@ it('does not lend memory for few bytes, nor for very many', () => {
   ])
 })
 
-it('is not lent to others while a command in it is taken again', () => {
+it('the memory is not lent to others while a command in it is read again', () => {
   const write = (letter: string): Buffer =>
     Buffer.from(`*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000\r\n${letter.repeat(9000)}\r\n`)
   const gather = (parser: CommandParser, bytes: Buffer): string => {
-    // As clients are read: both pieces into one block.
+    // Clients are read like this: both pieces into the same block.
     for (const piece of [bytes.subarray(0, 6_000), bytes.subarray(6_000)]) {
       piece.copy(COMMON_BLOCK)
       parser.push(COMMON_BLOCK, piece.length)

@@ -67,7 +67,7 @@ it.each(['command', 'pipeline'] as const)('reads a %s in slices with the same ou
   }
 })
 
-/** What a long text is made of, among it halves of surrogate pairs and bytes that are no UTF-8. */
+/** The parts of long texts, which include halves of surrogate pairs and bytes that are no UTF-8. */
 const LETTERS = [
   ...['x', ' ', 'u', 'é', '😀', '\\"', '\\\\', '\\n', '\\u00e9', '\\ud83d\\ude00', '\\ud83d'].map((text) =>
     Buffer.from(text),
@@ -110,7 +110,7 @@ it.each([
   '[["LONG"],]',
   '[[,"LONG"]]',
   '[["LONG",,"b"]]',
-])('refuses and accepts what JSON does at the end of a slice: %s', async (pattern) => {
+])('accepts and refuses the same as a JSON parser at the end of a slice: %s', async (pattern) => {
   const texts = { BLANKS: ' '.repeat(70_000), LONG: 'x'.repeat(70_000) }
   const body = pattern.replace(/BLANKS|LONG/, (name) => texts[name as keyof typeof texts])
   const inSlices = await outcomeOf(async () => argsOf(await readLargePipeline(Buffer.from(body), { commands: 9 })))

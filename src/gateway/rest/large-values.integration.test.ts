@@ -212,7 +212,7 @@ describe('a large reply', () => {
         if (Math.floor(bytes / (16 * MIB)) > Math.floor(before / (16 * MIB))) most = Math.max(most, usedBytes())
       }
       expect(bytes).toBeGreaterThan(40 * MIB)
-      // What this process has not read yet may wait in the answer, once. A gathered reply would be there twice.
+      // The unread part may wait in the answer, once. A reply that is held as a whole would be there twice.
       expect(most - atFirst).toBeLessThan(48 * MIB)
     }
   })
@@ -229,7 +229,7 @@ describe('a large reply', () => {
     answer.resume()
     await closed
     expect(answer.complete).toBe(false)
-    // What is not settled counts as running: a script would be looked for from then on.
+    // A command that is not settled counts as running: then the gateway would search for a script.
     expect(other.gateway.usageOf('db-one')?.meter.readLatency.count).toBe(1)
   })
 })
@@ -259,7 +259,7 @@ describe('many large replies of one request', () => {
     return sent.on('error', () => {})
   }
 
-  it('are asked of the engine a few at a time, while others are served, and wait for a client that reads slowly', async () => {
+  it('are requested from the engine a few at a time, beside others, and wait for a client that reads slowly', async () => {
     const answer = await answerTo(send('/pipeline', times('a')))
     await client.send('PING\r\n').expect('+PONG\r\n')
     let bytes = 0
@@ -269,7 +269,7 @@ describe('many large replies of one request', () => {
     expect(other.complaints).toEqual([])
   })
 
-  it('are not asked for any more when the client has gone', async () => {
+  it('are no longer requested when the client has gone', async () => {
     const info = infoOf(other)
     const calls = (): Promise<number> => info('commandstats', /^cmdstat_get:calls=(\d+)/m)
     const before = (await calls()) || 0

@@ -16,7 +16,7 @@ async function ask(path: string, headers: Record<string, string> = {}) {
   return { status: answer.status, id: answer.headers.get('x-request-id'), body: await answer.json() }
 }
 
-it('repeats the id of the client in answers and errors, and makes its own for errors only', async () => {
+it('a response repeats the request id of the client; the gateway makes one for errors only', async () => {
   const given = { 'x-request-id': 'mine-1' }
   expect(await ask('/ping', given)).toMatchObject({ status: 200, id: 'mine-1' })
   expect(await ask('/nonsense', given)).toMatchObject({ status: 400, id: 'mine-1' })

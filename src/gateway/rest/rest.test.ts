@@ -56,7 +56,7 @@ describe('tokens', () => {
     expect(await call('/ping', { headers: { authorization: `Basic ${CREDENTIALS.token}` } })).toMatchObject(wrong)
     const bare = await fetch(`${rig.restUrl}/ping?_token=nope`)
     expect([bare.status, await bare.json()]).toEqual([wrong.status, wrong.body])
-    // Nothing else of the query is read for a stranger.
+    // The gateway reads nothing else of the query before it knows the token.
     const malformed = await fetch(`${rig.restUrl}/ping?a=%&b=%FF&_token=nope`)
     expect([malformed.status, await malformed.json()]).toEqual([wrong.status, wrong.body])
   })

@@ -4,7 +4,7 @@ import type { AnsweredTrace, ReceivedTrace, Tracer } from '../../telemetry/index
 import type { Exchange } from './exchange.js'
 import { traceExchange } from './traced-request.js'
 
-/** Answers one request with a trace context; `nodes` are asked one after the other before. */
+/** Answers one request with a trace context, after `nodes` other nodes were asked one after the other. */
 function traced(nodes: number) {
   const reported: string[] = []
   const note = (what: string) => (request: AnsweredTrace) => void reported.push(`${what} ${request.parent.traceparent}`)
@@ -21,7 +21,7 @@ function traced(nodes: number) {
   return { reported, contexts }
 }
 
-it('a request that other nodes are asked for has one span, whose context they get', () => {
+it('a request that is passed to other nodes has one span, whose context these nodes get', () => {
   expect(traced(0)).toEqual({ reported: ['answered client'], contexts: [] })
   const own = { traceparent: 'own' }
   expect(traced(2)).toEqual({ reported: ['begun client', 'passed client'], contexts: [own, own] })

@@ -86,7 +86,7 @@ describe('the local authority', () => {
     ['ca.key is cut', (tls: string) => truncate(join(tls, 'ca.key'), 40), 'ca.key', 'it is damaged'],
     ['ca.crt is no certificate', (tls: string) => writeFile(join(tls, 'ca.crt'), 'x'), 'ca.crt', 'it is damaged'],
   ])(
-    'is not replaced when %s: what it has signed goes on, and the file is named',
+    'is not replaced when %s: its certificates stay valid, and the error names the file',
     async (_what, spoil, file, problem) => {
       const options = { dataDir, hostNames: ['a'], nowMs: now }
       const first = await localCertificate(options)

@@ -88,7 +88,7 @@ describe('a certificate of the operator', () => {
     expect(complaints).toHaveLength(1)
   })
 
-  it('does not keep the server from starting where its folder cannot be watched', async () => {
+  it('lets the server start where its folder cannot be watched', async () => {
     const pair = await newPair()
     replace(files.certificate, pair.certificate)
     replace(files.key, pair.key)

@@ -11,7 +11,7 @@ const connectionOf = (port: number) => {
   return asClientSocket(new PassThrough(), address, address)
 }
 
-it('refuses clients after many that were gone before they could hear why', async () => {
+it('a client gets its refusal although many clients before left without theirs', async () => {
   const current = await makeAuthority(Date.now(), 'test')
   const certificates = { current, onChange: () => () => undefined }
   const refusal = new TlsRefusal({ certificates, logger: createLogger({ level: 'silent' }) })
