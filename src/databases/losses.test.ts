@@ -4,7 +4,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import { silentLogger } from '../telemetry/index.js'
 import { Losses, type LossesDeps } from './losses.js'
 
-/** Losses of one database, over a store that answers while `isAway` says no, and keeps what was written. */
+/** Losses of one database, on a store that fails while `isAway()` is true, and keeps the written problems. */
 function lossesOver(isAway: () => boolean) {
   const clock = new ManualClock()
   const written: (string | null)[] = []
@@ -28,10 +28,10 @@ function lossesOver(isAway: () => boolean) {
   return { losses, clock, written, asked: () => asked }
 }
 
-/** Lets promises that have settled be noticed. */
+/** Lets the handlers of settled promises run. */
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-it('are stored once the store is back, the newest of a database', async () => {
+it('the newest loss of a database is stored once the store is back', async () => {
   let isAway = true
   const { losses, clock, written } = lossesOver(() => isAway)
   losses.note('db', { kind: 'missing', what: 'its log is missing' })
@@ -48,7 +48,7 @@ it('are stored once the store is back, the newest of a database', async () => {
   expect(clock.pendingTimers).toBe(0)
 })
 
-it('are tried no more once the server stops', async () => {
+it('a loss that could not be stored is not tried again once the server stops', async () => {
   const { losses, clock, asked } = lossesOver(() => true)
   losses.note('db', { kind: 'missing', what: 'its log is missing' })
   await turn()

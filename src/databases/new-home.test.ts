@@ -11,12 +11,12 @@ import { servedRow } from './testing/rows.js'
 import * as databases from './transactions/databases.js'
 import * as standbys from './transactions/standbys.js'
 
-/** A database gets another home: the copies that other nodes keep follow that one from then on. */
+/** When a database gets another home, the copies at other nodes follow the new home. */
 
 const sides: { stop(): Promise<void> }[] = []
 afterEach(() => Promise.all(sides.splice(0).map((side) => side.stop())))
 
-/** A node `b` that keeps copies of the database `db`, with an engine and a link to other nodes that only note what is asked. */
+/** A node `b` that keeps copies of the database `db`, with an engine and a link to other nodes that only record calls. */
 function nodeB() {
   const row = servedRow({ home: 'a' })
   const [ports, opened, problems]: [number[], string[], unknown[]] = [[], [], []]
@@ -88,7 +88,7 @@ it('the copy of a standby follows the new home', async () => {
   node.row.home = 'c'
   await follow('c', 2)
   expect(await node.followed(2)).toBe('c')
-  // What the old home still asks for changes nothing.
+  // A late request of the old home changes nothing.
   expect(await follow('a', 1)).toMatchObject({ progress: { kind: 'failed' } })
   expect([await node.followed(2), node.problems]).toEqual(['c', []])
 })
@@ -96,7 +96,7 @@ it('the copy of a standby follows the new home', async () => {
 it.each([
   ['for the data', 101, false],
   ['for its log', 100, true],
-])('a copy of a standby says that its disk has no space %s, and takes none', async (_, bytes, hasLogFailed) => {
+])('a copy of a standby says that its disk has no space %s, and takes up none', async (_, bytes, hasLogFailed) => {
   const node = nodeB()
   node.disk.hasLogFailed = hasLogFailed
   const side = new CopySide(node.deps)
@@ -109,7 +109,7 @@ it.each([
   }
   expect(await waitFor(failed, { what: 'the failure' })).toContain('has no space')
   const removals = node.removals()
-  // It is not begun again at once.
+  // The next request does not begin the copy again.
   expect(await follow()).toMatchObject({ kind: 'failed' })
   expect([node.problems.length, node.removals()]).toEqual([1, removals])
 })
@@ -140,22 +140,22 @@ it('the replica of a read region follows the new home, at once', async () => {
   node.row.home = 'c'
   await side.beat({ source: 'c', sequence: 1, wanted }, 3)
   expect(await node.followed(2)).toBe('c')
-  // The old home wants nothing any more: what follows the new one stays.
+  // The old home no longer wants a copy: the one that follows the new home stays.
   await side.beat({ source: 'a', sequence: 2, wanted: [] }, 1)
   expect([await node.followed(2), node.problems]).toEqual(['c', []])
-  // Nor does it end when an old home that was declared dead does not know that yet, and wants its copy back.
+  // It also stays when an old home that does not know yet that it was declared dead wants its copy back.
   node.peers.shift()
   expect(await side.beat({ source: 'a', sequence: 3, wanted }, 1)).toBeUndefined()
   expect(await side.beat({ source: 'c', sequence: 2, wanted }, 3)).toMatchObject({ copies: [{ databaseId: 'db' }] })
   expect([await node.followed(2), node.problems]).toEqual(['c', []])
 })
 
-it('a replica that is not wanted any more while it begins is not shown to clients', async () => {
+it('a replica that is no longer wanted while it begins is not shown to clients', async () => {
   const node = nodeB()
   const side = new NodeSide(node.deps)
   const wanted = [{ databaseId: 'db', region: 'eu-west-1', password: 'p', revision: 1, lease: undefined }]
   await side.beat({ source: 'a', sequence: 1, wanted }, 1)
-  // The port for its engine is opened in another turn of the event loop: until then it is beginning.
+  // The port for its engine opens in a later turn of the event loop: until then the replica is beginning.
   for (let turn = 0; turn < 200; turn++) await Promise.resolve()
   await side.beat({ source: 'a', sequence: 2, wanted: [] }, 1)
   await side.stop()

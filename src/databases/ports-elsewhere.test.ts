@@ -21,7 +21,7 @@ it('a store that cannot be read does not fail a change that is committed', async
   expect(warnings).toEqual(['databases_homes_not_read'])
 })
 
-it('a sweep that was read before a database got another home does not bring the old one back', async () => {
+it('a sweep of rows from before a database got another home does not bring the old home back', async () => {
   const tunnels: string[] = []
   let answerSweep: (() => void) | undefined
   const portAt = (home: string) => [{ database_id: 'db', home, port: 9_000, tls: 0, read_regions: '[damaged' }]

@@ -7,11 +7,11 @@ import { SetAsideFiles, setAside } from './set-aside.js'
 import * as databases from './transactions/databases.js'
 import * as recoveries from './transactions/recoveries.js'
 
-/** The files of a database that another node has taken over, at its old home. */
+/** The files at the old home of a database that another node has taken over. */
 
 const taken = { database_id: 'db', from_node: 'a', to_node: 'b', backup_id: '', taken_at: 5_000 }
 
-/** A node `a` with these files, whose store notes what it is asked. */
+/** A node `a` with these files, whose store records the calls to it. */
 function nodeA() {
   const [dataDir, clock] = [tempDir(), new ManualClock(0)]
   const rows: recoveries.SetAsideRow[] = []
@@ -28,7 +28,7 @@ function nodeA() {
   return { dataDir, clock, rows, settled, deps }
 }
 
-it('are moved, measured and noted once, also when the process was killed between', async () => {
+it('files are set aside, measured and noted once, also when the process is killed in between', async () => {
   const { dataDir, settled, deps } = nodeA()
   const log = join(dataDir, 'databases', 'db', 'us-east-1', 'appendonlydir')
   mkdirSync(log, { recursive: true })
@@ -41,7 +41,7 @@ it('are moved, measured and noted once, also when the process was killed between
   expect(readFileSync(join(dataDir, row.path, 'two'), 'utf8')).toHaveLength(234)
 })
 
-it('are not noted when there are none, or when the database has come back', async () => {
+it('files are not noted when there are none, or when the database has come back', async () => {
   const { dataDir, settled, deps } = nodeA()
   await setAside(deps, () => true)
   mkdirSync(join(dataDir, 'databases', 'db'), { recursive: true })
@@ -49,7 +49,7 @@ it('are not noted when there are none, or when the database has come back', asyn
   expect(settled.map(({ kept }) => kept)).toEqual([undefined, undefined])
 })
 
-it('are forgotten when the operator has deleted them', async () => {
+it('files that the operator has deleted are forgotten', async () => {
   const { dataDir, clock, rows, deps } = nodeA()
   const row = { node: 'a', path: 'set-aside/db-5000', database_id: 'db', size_bytes: 1, taken_at: 5_000 }
   mkdirSync(join(dataDir, row.path), { recursive: true })
@@ -58,7 +58,7 @@ it('are forgotten when the operator has deleted them', async () => {
   files.start()
   await files.stop()
   expect(rows).toEqual([row])
-  // What the disk cannot say is not an answer.
+  // An error of the disk does not mean that the files are gone.
   rmSync(join(dataDir, 'set-aside'), { recursive: true })
   writeFileSync(join(dataDir, 'set-aside'), '')
   files.start()

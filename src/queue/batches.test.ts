@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { batchesOf } from './batches.js'
 
-it('cuts a list by content and number, and leaves no item out', () => {
+it('a list is cut into batches by content and number, and no item is left out', () => {
   const sizes = (bytes: readonly number[]) =>
     batchesOf(
       bytes.map((one) => ({ bytes: one })),

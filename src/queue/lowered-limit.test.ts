@@ -8,7 +8,7 @@ import { startSink } from './testing/sink.js'
 const T = Date.parse('2026-01-01T00:00:30Z')
 
 describeOnEveryStore('a server restarted with a lower limit for timeouts', (openStore) => {
-  it('still runs callbacks and schedules that were accepted before', async () => {
+  it('still sends callbacks and fires schedules that were accepted before', async () => {
     const store = await openStore()
     const clock = new ManualClock(T)
     const sink = await startSink()

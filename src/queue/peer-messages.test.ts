@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { readDrop, readDue, readFlowChange, readFlowNotes, readFlowUses, readLoad } from './peer-messages.js'
 
-it('leaves out what it does not understand', () => {
+it('a node ignores the parts of a message of another node that it does not understand', () => {
   const junk = [null, 7, 'text', [], { seqs: 'no', places: [null, { nextAt: 1 }, { nextAt: 1, seq: 2, more: 3 }] }]
   expect(junk.map(readDrop)).toEqual(junk.map(() => ({ seqs: [] })))
   expect(readDrop({ groupKeys: [1, '2', 3.5], mayBeOfferedAgain: true })).toEqual({

@@ -8,8 +8,8 @@ import type { Attempt } from './watched-kind.js'
 
 const T = Date.parse('2026-01-01T00:00:30Z')
 
-describeOnEveryStore('the rest of a queue', (openStore) => {
-  it('ends with the next message or schedule, and attempts are reported', async () => {
+describeOnEveryStore('a queue with nothing to do', (openStore) => {
+  it('says when its next message or schedule is due, and reports attempts', async () => {
     const [store, sink, clock] = [await openStore(), await startSink(), new ManualClock(T)]
     const attempts: Attempt[] = []
     const { queue, url, auth, stop } = await startQueue({

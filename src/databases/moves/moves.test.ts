@@ -14,7 +14,7 @@ import { nodesOf } from '../transactions/standbys.js'
 import type { MovesDeps } from './deps.js'
 import { Moves } from './moves.js'
 
-/** What a node does for its moves when one cannot go on, and when a node of it is gone. */
+/** What a node does about its moves when one cannot continue, or when the other node is gone. */
 
 type Row = rows.MoveRow
 
@@ -63,7 +63,7 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((one) => one.stop()))
 })
 
-/** A node whose store, fleet and other nodes note what is asked of them. */
+/** A node whose store, fleet and other nodes record the calls to them. */
 function nodeWith(found: Found) {
   const { node, homes = {}, quarantine = async () => undefined } = found
   const [clock, noted, handlers] = [new ManualClock(), [] as string[], new Map<string, PeerHandler>()]
@@ -173,7 +173,7 @@ function nodeWith(found: Found) {
   return { all, at, clock, noted, moves, served, counts, settled, hear, peers: deps.cluster.peers }
 }
 
-it('tries a move again with the next timed look while another change of the database runs, and others meanwhile', async () => {
+it('a node retries a move at its next timed look while the database changes, and begins other moves meanwhile', async () => {
   const { all, clock, counts, settled } = nodeWith({ node: 'a', moves: ['one', 'two', 'three'].map((id) => move(id)) })
   all.start()
   await settled('begin move-three')
@@ -185,7 +185,7 @@ it('tries a move again with the next timed look while another change of the data
   expect(counts('begin move-one')).toBe(2)
 })
 
-it('tries to set files aside with each timed look only, when the disk refuses it', async () => {
+it('a node retries to set files aside only at each timed look, when the disk refuses it', async () => {
   const refuses = () => Promise.reject(new Error('EROFS: read-only file system'))
   const moves = [move('one', { state: 'switched' })]
   const { all, counts, settled } = nodeWith({ node: 'a', moves, homes: { one: 'b' }, quarantine: refuses })
@@ -195,7 +195,7 @@ it('tries to set files aside with each timed look only, when the disk refuses it
   expect(counts('quarantine')).toBe(1)
 })
 
-it('does not set aside what a move back has brought, although a move away has not ended here', async () => {
+it('a node does not set aside the files of a move back, although the move away has not ended here', async () => {
   let [isSetAside, proceed] = [Promise.resolve(), (): void => undefined]
   isSetAside = new Promise((resolve) => {
     proceed = resolve
@@ -215,7 +215,7 @@ it('does not set aside what a move back has brought, although a move away has no
   expect(noted.filter((one) => one === 'quarantine')).toHaveLength(1)
 })
 
-it('drains databases whose last move has not been cleaned up, because the other node is away', async () => {
+it('a node drains databases whose last move was not cleaned up, because the other node is away', async () => {
   const left = [move('one', { state: 'aborted' }), move('two', { source: 'c', target: 'a', state: 'switched' })]
   const { all, settled } = nodeWith({ node: 'a', moves: left, homes: { one: 'a', two: 'a' }, isBeingDrained: true })
   all.start()
@@ -223,7 +223,7 @@ it('drains databases whose last move has not been cleaned up, because the other 
   await settled('ask two to c')
 })
 
-it('drains the other databases when one cannot be asked to move, because its next home has just ended', async () => {
+it('a node drains its other databases when one move is refused, because the next home has just ended', async () => {
   const beforeAsk = (databaseId: string): void => {
     if (databaseId === 'one') throw new HomeportError('node_not_running', { name: 'c', state: 'left' })
   }
@@ -239,7 +239,7 @@ it('drains the other databases when one cannot be asked to move, because its nex
   expect(noted).toEqual(['database_move_failed', 'ask two to c'])
 })
 
-it('deletes a copy whose move is gone with the node that sent it', async () => {
+it('a node deletes a copy whose move is gone with the node that sent it', async () => {
   const copying = move('one', { state: 'copying' })
   const { all, moves, settled, hear } = nodeWith({ node: 'b', moves: [copying], homes: { one: 'a' } })
   all.start()
@@ -251,7 +251,7 @@ it('deletes a copy whose move is gone with the node that sent it', async () => {
   expect(all.isReceiving('one')).toBe(false)
 })
 
-it('serves a copy that it did not hear to be its own', async () => {
+it('a node serves its copy although it was not notified that it is the home', async () => {
   const copying = move('one', { state: 'copying' })
   const { all, at, moves, noted, served, settled, hear } = nodeWith({
     node: 'b',
@@ -269,7 +269,7 @@ it('serves a copy that it did not hear to be its own', async () => {
   expect(noted).not.toContain('remove one')
 })
 
-it('starts no engine for a copy that was given up before it began', async () => {
+it('a node starts no engine for a copy that was given up before it began', async () => {
   let [isCleared, proceed] = [Promise.resolve(), (): void => undefined]
   isCleared = new Promise((resolve) => {
     proceed = resolve
@@ -289,7 +289,7 @@ it('starts no engine for a copy that was given up before it began', async () => 
   expect(noted).not.toContain('ensure one')
 })
 
-it('does not serve a database again that was deleted at its new home before the lost answer of the change was known', async () => {
+it('a node does not serve a database that its new home deleted before the lost answer of the change is known', async () => {
   const answers: Record<string, object> = {
     'moves.progress': { kind: 'following', replid: 'r', offset: 7, isLogged: true },
   }
@@ -308,7 +308,7 @@ it('does not serve a database again that was deleted at its new home before the 
   expect(noted).not.toContain('proceed')
 })
 
-it('fails when the disk of the next home has no space for the data, or none for the log of the copy', async () => {
+it('a move fails when the disk of the next home has no space for the data, or none for the log of the copy', async () => {
   const found = { node: 'b', moves: [move('one', { state: 'copying' })], homes: { one: 'a' }, freeBytes: 100 }
   const progress = { moveId: 'move-one', databaseId: 'one' }
   const asked = { ...progress, epoch: 1, password: 'p' }
@@ -325,7 +325,7 @@ it('fails when the disk of the next home has no space for the data, or none for 
   expect(await waitFor(answer, { what: 'the failure' })).toContain('could not write the copy to its disk')
 })
 
-it('gives a move up when the next home has ended, and stores why as soon as the store is there', async () => {
+it('a node gives a move up when the next home has ended, and stores why as soon as the store is there', async () => {
   let isAway = true
   const { all, clock, noted, settled, peers } = nodeWith({
     node: 'a',

@@ -9,7 +9,7 @@ const row = (regions: readonly string[]) =>
   ({ database_id: 'db', plan: 'payg', primary_region: 'us-east-1', read_regions: JSON.stringify(regions) }) as never
 
 /** A node drops beats with a number that it has seen, so a home must not start again at 1. */
-it('beats to a node are numbered on after its last replica has gone', async () => {
+it('beats to a node keep their numbering after its last replica has gone', async () => {
   const clock = new ManualClock(0)
   const beats: Beat[] = []
   const ask = async (_topic: string, beat: Beat) => {

@@ -5,7 +5,7 @@ import { Member } from './member.js'
 import { beatAnswerOf, beatOf, type CopyReport, LEASE_MS, since } from './messages.js'
 import { NodeRegions } from './node-regions.js'
 
-/** What a home allows the node of a read region, and what that node reports. */
+/** The lease that a home gives to the node of a read region, and the reports of that node. */
 
 const at = (ms: number, wallMs = ms) => ({ monotonicMs: ms, wallMs })
 function newCopy(): Copy {
@@ -53,11 +53,11 @@ it('a lease allows a number of reads, and without a token only where the nodes o
   expect(copy.totals.reads).toBe(4)
 })
 
-it('the home counts what was read once, whatever answers are lost', () => {
+it('the home counts each read once, whatever answers are lost', () => {
   const member = new Member('db', 'eu-west-1')
   member.moveTo(2)
   expect(member.lease(5, [], 0)).toBeUndefined()
-  // What was read while an earlier life of the home counted is not counted again.
+  // Reads that an earlier life of the home has counted are not counted again.
   expect(member.reported(report(7), at(1))).toBeUndefined()
   expect(member.lease(5, [], 0)).toEqual({ stamp: at(1), ceiling: 12, siblings: [] })
   expect(member.outstanding).toBe(5)
@@ -68,7 +68,7 @@ it('the home counts what was read once, whatever answers are lost', () => {
   expect(since(totals(3), undefined)).toEqual(totals(3))
 })
 
-it('a node whose region is not known may be another one of the region', () => {
+it('a node whose region is not known counts as one that may be in the region', () => {
   const peers = [1, 2].map((incarnation) => ({
     incarnation,
     name: `n${incarnation}`,
@@ -97,7 +97,7 @@ it('a node whose region is not known may be another one of the region', () => {
   })
 })
 
-it('what is no beat is nothing', () => {
+it('messages and parts of messages that are no beats are ignored', () => {
   const wanted = [
     { databaseId: 'db', region: 'r', revision: 1, lease: { stamp: at(1), ceiling: 1 } },
     { databaseId: 1 },

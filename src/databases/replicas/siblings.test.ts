@@ -3,7 +3,7 @@ import type { Incarnation } from '../../cluster/index.js'
 import { PassedAnswers } from './passed.js'
 import { Siblings } from './siblings.js'
 
-/** Two nodes of a read region: what clients have seen through the one that does not keep the replica. */
+/** A read region with several nodes: one keeps the replica, and its siblings pass answers of the home on to clients. */
 
 const question = { databaseId: 'db', keys: ['token', 'name'] }
 
@@ -19,7 +19,7 @@ function region(...lives: Incarnation[]) {
   return { passed, siblings, noted, asked: () => siblings.ask(ask, () => noted.push('more')) }
 }
 
-it('what one has passed on by any key is noted once, before the answer', async () => {
+it('answers that a sibling has passed on under any key are noted once, before the read is answered', async () => {
   const { passed, siblings, noted, asked } = region(2)
   expect([siblings.areNone, await asked(), noted.splice(0)]).toEqual([false, true, ['more']])
   expect([await asked(), noted]).toEqual([true, []])
@@ -31,7 +31,7 @@ it('what one has passed on by any key is noted once, before the answer', async (
   expect([await asked(), noted]).toEqual([true, []])
 })
 
-it('what one has passed on after a question began is found by the next one', async () => {
+it('an answer that a sibling passes on after a question began is found by the next question', async () => {
   const { passed, noted, asked } = region(2)
   await asked()
   noted.length = 0
@@ -41,7 +41,7 @@ it('what one has passed on after a question began is found by the next one', asy
   expect(noted).toEqual(['more'])
 })
 
-it('one that is gone, that came, or that was not known may have passed something on', async () => {
+it('a sibling that is gone, new or unknown may have passed something on', async () => {
   const { passed, siblings, noted, asked } = region(2, 3)
   await asked()
   for (const lives of [[2], [2, 4], undefined, [2], []]) {
@@ -58,7 +58,7 @@ it('one that is gone, that came, or that was not known may have passed something
   expect(siblings.areNone).toBe(true)
 })
 
-it('one that does not answer leaves reads to the home, for a while without being asked', async () => {
+it('while a sibling does not answer, the home answers reads, and the sibling is not asked again for a while', async () => {
   const { passed, asked } = region(2)
   const [kept] = [...passed]
   passed.clear()
@@ -67,7 +67,7 @@ it('one that does not answer leaves reads to the home, for a while without being
   expect(await asked()).toBe(false)
 })
 
-it('a node that counts many keys says that all have grown, and forgets who keeps a replica in time', () => {
+it('a node that counts very many keys says that all have grown, and forgets a node that kept the replica', () => {
   const passed = new PassedAnswers()
   passed.count('db')
   const { count } = passed.asked(question, 7)

@@ -4,7 +4,7 @@ import type { ChosenNode, PlacedStandby } from '../transactions/standbys.js'
 import { Choice } from './choice.js'
 import type { StandbysDeps } from './deps.js'
 
-/** When the home looks for another node. */
+/** When the home chooses another node for a standby. */
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }))
 afterEach(() => void vi.useRealTimers())
@@ -34,7 +34,7 @@ const placed = (id: string, change: Partial<PlacedStandby> = {}): PlacedStandby 
   ...change,
 })
 
-/** A home `a` whose placement answers the first of `nodes` that is allowed. Answers which databases had a node chosen. */
+/** A home `a` whose placement chooses the first allowed one of `nodes`. A look returns the databases that got a node. */
 function homeWhere(...nodes: string[]) {
   const chosen: string[] = []
   const picked: string[] = []
@@ -63,7 +63,7 @@ function homeWhere(...nodes: string[]) {
   return Object.assign(look, { picked })
 }
 
-it('when its node has been away for 30 s at a stretch', async () => {
+it('the home chooses another node when one has been away for 30 s without a break', async () => {
   const look = homeWhere('c')
   const away = placed('one', { node_life: 'dead' })
   expect(await look(away)).toEqual([])
@@ -76,21 +76,21 @@ it('when its node has been away for 30 s at a stretch', async () => {
   expect(await look(away)).toEqual(['one'])
 })
 
-it('at once when its node is drained, and when it has none', async () => {
+it('the home chooses a node at once when the other one is drained, and when there is none', async () => {
   const look = homeWhere('c')
   const rows = [placed('one', { node_life: 'draining' }), placed('two', { node: 'a' })]
   expect(await look(...rows)).toEqual(['one', 'two'])
-  // What it has asked for is in the rows of a later look.
+  // The rows show the choice only at a later look, so the home does not choose again before.
   expect(await look(...rows)).toEqual([])
 })
 
-it('never for a node that the operator has named, or for a database of another home', async () => {
+it('the home never replaces a node that the operator has named, and never chooses for another home', async () => {
   const look = homeWhere('c')
   const named = placed('one', { placement: 'named', node_life: 'draining' })
   expect(await look(named, placed('two', { home: 'c', node: 'c' }))).toEqual([])
 })
 
-it('for two at a time, so that a node that is lost does not have all copied at once', async () => {
+it('the home chooses for two databases at a time, so that the loss of a node does not copy all at once', async () => {
   const look = homeWhere('c')
   const waiting = ['one', 'two', 'three', 'four'].map((id) => placed(id, { node: 'a', state: 'asked' }))
   expect(await look(...waiting)).toEqual(['one', 'two'])
@@ -101,7 +101,7 @@ it('for two at a time, so that a node that is lost does not have all copied at o
   expect(await look(...whole, ...waiting.slice(2))).toEqual(['three', 'four'])
 })
 
-it('for each copy of a database another one, also at the same look, and for one that is away beside one that is not', async () => {
+it('the home chooses different nodes for the copies of a database, at one look or when one node is away', async () => {
   const look = homeWhere('a', 'b', 'c', 'd')
   const none = placed('one', { node: 'a', state: 'asked' })
   expect(await look(none, { ...none, slot: 2 })).toEqual(['one', 'one'])

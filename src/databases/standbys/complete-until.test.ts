@@ -3,7 +3,7 @@ import { completeUntil, remember, type Sample } from './complete-until.js'
 
 const at = (second: number, offset: number, replid = 'one'): Sample => ({ at: second * 1_000, replid, offset })
 
-describe('until when a copy is complete', () => {
+describe('the time until which a copy is complete', () => {
   const samples = [at(1, 100), at(2, 200), at(3, 300)]
 
   it('is the newest moment whose offset it has reached', () => {
@@ -12,12 +12,12 @@ describe('until when a copy is complete', () => {
     expect(completeUntil(samples, { replid: 'one', offset: 99 })).toBeUndefined()
   })
 
-  it('says nothing of a copy with another history', () => {
+  it('is unknown for a copy with another history', () => {
     expect(completeUntil(samples, { replid: 'two', offset: 10_000 })).toBeUndefined()
     expect(remember(samples, at(4, 50, 'two'))).toEqual([at(4, 50, 'two')])
   })
 
-  it('remembers a minute', () => {
+  it('is remembered for a minute', () => {
     let many: readonly Sample[] = []
     for (let second = 1; second <= 100; second++) many = remember(many, at(second, second))
     expect([many.length, many[0]?.at]).toEqual([60, 41_000])

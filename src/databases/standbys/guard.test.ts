@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { systemClock } from '../../base/index.js'
 import { Guard } from './guard.js'
 
-/** Whether a home may answer, by what it has read and by whether its life may be over. */
+/** Whether a home may answer: it depends on the rows that it has read, and on whether it may have been declared dead. */
 
 function guardOf() {
   const life = { mayAct: true }
@@ -21,7 +21,7 @@ it('a home that wakes up answers nothing for a database that was taken over, alt
   const { life, guard } = guardOf()
   guard.read([{ databaseId: 'guarded', node: 'b', mayTake: true }])
   life.mayAct = false
-  // The rows name another home by now.
+  // The rows name another home by now, so the home reads none.
   guard.read([])
   expect(guard.mayServe('guarded')).toBe(false)
   life.mayAct = true
@@ -30,7 +30,7 @@ it('a home that wakes up answers nothing for a database that was taken over, alt
   expect(guard.mayServe('guarded')).toBe(true)
 })
 
-it('before the rows are known, every database may have been taken over', () => {
+it('a home that does not know the rows yet assumes that every database may have been taken over', () => {
   const { life, guard } = guardOf()
   expect(guard.mayServe('any')).toBe(true)
   life.mayAct = false
@@ -39,7 +39,7 @@ it('before the rows are known, every database may have been taken over', () => {
   expect([guard.mayServe('any'), guard.nodesOf('any')]).toEqual([false, undefined])
 })
 
-it('of two standbys that may take over, both have to promise', () => {
+it('both of two standbys that may take over have to promise not to', () => {
   const { life, guard } = guardOf()
   const [b, c] = [
     { databaseId: 'guarded', node: 'b', mayTake: true },
@@ -52,7 +52,7 @@ it('of two standbys that may take over, both have to promise', () => {
   expect([guard.mayServe('guarded'), guard.nodesOf('guarded')]).toEqual([false, ['b', 'c']])
   guard.promised(c, guard.now())
   expect(guard.mayServe('guarded')).toBe(true)
-  // A promise of long ago, and one that another node gives for the first one.
+  // The first promise is new, the second one is 4 s old and no longer counts.
   life.mayAct = true
   guard.read([b, { databaseId: 'other', node: 'c', mayTake: true }])
   guard.read([b, c])
@@ -62,7 +62,7 @@ it('of two standbys that may take over, both have to promise', () => {
   expect(guard.mayServe('guarded')).toBe(false)
 })
 
-it('a standby of which the store may have heard that it is complete has to promise until the store has answered', () => {
+it('a standby that the store may know as complete has to promise until the store has answered', () => {
   const { life, guard } = guardOf()
   const behind = { databaseId: 'guarded', node: 'b', mayTake: false }
   const mayServeAlone = () => {
@@ -73,7 +73,7 @@ it('a standby of which the store may have heard that it is complete has to promi
   }
   guard.read([behind])
   expect(mayServeAlone()).toBe(true)
-  // The answer to its commit is lost, and what is read is older than the commit.
+  // The answer to the commit is lost, and the rows that are read are older than the commit.
   guard.begin(behind)
   guard.read([behind])
   expect(mayServeAlone()).toBe(false)
@@ -81,7 +81,7 @@ it('a standby of which the store may have heard that it is complete has to promi
   guard.settled(behind)
   guard.read([behind])
   expect(mayServeAlone()).toBe(true)
-  // It is removed before that.
+  // The standby is removed before the store has answered.
   guard.begin(behind)
   guard.read([])
   guard.read([behind])

@@ -9,7 +9,7 @@ import type { CopySide } from './copy-side.js'
 import type { StandbysDeps } from './deps.js'
 import { Takeover } from './takeover.js'
 
-/** What the node of a standby stores about its copy when the home is dead, and what becomes of the copy. */
+/** What the node of a standby does when the home is dead: it stores where its copy stands, and asks to become the home. */
 
 const PLACE = { replid: 'r', offset: 100 }
 
@@ -38,15 +38,15 @@ const lost: PlacedStandby = {
 }
 
 interface Found {
-  /** What the home has heard of the copy last; undefined: the copy is not whole. */
+  /** The last position that the copy has reported to the home; undefined: the copy is not whole. */
   readonly reported?: typeof PLACE | undefined
-  /** Where the engine is; undefined: it does not answer. */
+  /** The position of the engine; undefined: it does not answer. */
   readonly place?: typeof PLACE | undefined
-  /** What the store answers to the promotion. */
+  /** The answers of the store to the requests for promotion. */
   readonly answers?: (promotions.Promoted | HomeportError)[]
 }
 
-/** A node `b`, whose store and copy note what is asked of them. */
+/** A node `b` whose store and copy record the calls to them. */
 function nodeB({ reported, place, answers = [] }: Found) {
   const [clock, noted] = [new ManualClock(), [] as string[]]
   const run = async (operation: unknown, args: { place?: typeof PLACE }) => {
@@ -79,7 +79,7 @@ function nodeB({ reported, place, answers = [] }: Found) {
   return { clock, noted, takeover, until }
 }
 
-it('that it cannot take over, when the copy is not whole', async () => {
+it('a node whose copy is not whole stores that it cannot take over', async () => {
   const { noted, takeover, until } = nodeB({})
   takeover.consider([lost])
   await until('this node was restarted, or its copy was not whole')
@@ -87,7 +87,7 @@ it('that it cannot take over, when the copy is not whole', async () => {
   await takeover.stop()
 })
 
-it('that it cannot take over, when the engine of the copy does not answer', async () => {
+it('a node whose engine does not answer stores that it cannot take over', async () => {
   const { clock, noted, takeover, until } = nodeB({ reported: PLACE })
   takeover.consider([lost])
   await until('cut')
@@ -98,7 +98,7 @@ it('that it cannot take over, when the engine of the copy does not answer', asyn
   await takeover.stop()
 })
 
-it('that it cannot take over, when the copy has lost writes', async () => {
+it('a node whose copy has lost writes stores that it cannot take over', async () => {
   const { noted, takeover, until } = nodeB({ reported: { ...PLACE, offset: 101 }, place: PLACE })
   takeover.consider([lost])
   await until('unseal')
@@ -106,7 +106,7 @@ it('that it cannot take over, when the copy has lost writes', async () => {
   await takeover.stop()
 })
 
-it('its place, once; it asks again until another one has taken over, and then follows that', async () => {
+it('a node stores its position once, and asks for the promotion until another one has it, which it follows', async () => {
   const waits = { kind: 'waits', why: 'c' } as const
   const { clock, noted, takeover, until } = nodeB({
     reported: PLACE,
@@ -124,7 +124,7 @@ it('its place, once; it asks again until another one has taken over, and then fo
   await takeover.stop()
 })
 
-it('its place, and asks until it knows whether it is the home, when the answer to the promotion is lost', async () => {
+it('a node asks again when the answer to the promotion is lost, until it knows whether it is the home', async () => {
   const { clock, noted, takeover, until } = nodeB({
     reported: PLACE,
     place: PLACE,
@@ -145,7 +145,7 @@ it('its place, and asks until it knows whether it is the home, when the answer t
   await takeover.stop()
 })
 
-it('nothing, and the copy is given up, when the home has come back', () => {
+it('a node stores nothing when the home has come back, and its copy follows the home again', () => {
   const { noted, takeover } = nodeB({ reported: PLACE, place: PLACE })
   takeover.consider([{ ...lost, home_life: 'live' }])
   expect(noted).toEqual(['unseal'])

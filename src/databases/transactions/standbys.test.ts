@@ -17,7 +17,7 @@ import * as promotions from './promotions.js'
 import * as sets from './standby-sets.js'
 import * as standbys from './standbys.js'
 
-/** What is stored about standbys. The nodes `a` to `c` are new in each test. */
+/** The rows of standbys. The nodes `a` to `c` are new in each test. */
 
 const AT = 1_800_000_000_000
 
@@ -116,7 +116,7 @@ describeOnEveryStore('standbys', (openStore) => {
     await expect(put(c)).rejects.toMatchObject({ code: 'node_not_running' })
   })
 
-  it('are left to the home, which chooses only what the rows still say', async () => {
+  it('are chosen by the home, unless the rows have changed since it looked', async () => {
     await auto()
     expect(await row()).toMatchObject({ node: a, placement: 'auto', home_life: 'live', node_life: 'live' })
     expect(await choose(c, b)).toBe(false)
@@ -131,7 +131,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await entries()).toBe(before)
   })
 
-  it('are noted only by a home that knows the node, the mode and the epoch', async () => {
+  it('change their state only for a home that knows the node, the mode and the epoch', async () => {
     await put(b)
     await note({ node: c })
     await note({ mode: 'replicated' })
@@ -141,7 +141,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await row()).toMatchObject({ state: 'following', epoch: 2 })
   })
 
-  it('that follow are behind again when the mode changes, so that answers are held back first', async () => {
+  it('that follow count as behind when the mode changes, until the home holds answers back', async () => {
     await put(b)
     await note({})
     await put(b, { mode: 'replicated' })
@@ -181,19 +181,19 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await row()).toMatchObject({ ...swapped, home_life: 'live', node_life: 'dead' })
     expect(await store.run(databases.find, { databaseId })).toMatchObject({ modifying_state: '' })
     expect(await store.run(backups.get, { accountId, backupId: backup.backup_id })).toMatchObject({ state: 'failed' })
-    // The old home did not hear of it.
+    // The old home was not notified.
     await note({ node: a, mode: 'replicated', epoch: 1 })
     expect(await row()).toMatchObject({ state: 'asked' })
   })
 
-  it('make way for a move only where the home has placed them', async () => {
+  it('make way for a move only if the home has placed them', async () => {
     await put(b)
     await expect(move(b)).rejects.toMatchObject({ code: 'database_standby_there' })
     await auto()
     await note({})
     expect(await move(b)).toMatchObject({ target: b })
     expect(await row()).toMatchObject({ node: a, state: 'asked', complete_until: null })
-    // While files are on their way between nodes, no other copy begins.
+    // No other copy begins while a move transfers files.
     expect(await choose(a, c)).toBe(false)
   })
 
@@ -207,7 +207,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await store.run(databases.find, { databaseId })).toMatchObject({ home: a, modifying_state: '' })
   })
 
-  it('of all databases without one are asked for at once', async () => {
+  it('are requested for all databases without one at once', async () => {
     const other = await create()
     await put(b)
     const added = await store.run(sets.putAutoAll, { at: AT, audit: audit() })
@@ -225,7 +225,7 @@ describeOnEveryStore('standbys', (openStore) => {
   const letterOf = (node: string) => 'abc'.charAt([a, b, c].indexOf(node))
   const shapeOf = async () => (await rows()).map((one) => `${one.slot} ${letterOf(one.node)} ${one.placement}`)
 
-  it('are a set of as many as are asked for, in which a named node takes the place of the one that is worth least', async () => {
+  it('are as many as requested; a named node replaces the least valuable one', async () => {
     await auto({ copies: 3 })
     expect(await shapeOf()).toEqual(['1 a auto', '2 a auto', '3 a auto'])
     expect(await choose(a, b, { slot: 2 })).toBe(true)
@@ -259,7 +259,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await rows()).toEqual([])
   })
 
-  it('are one while a node takes part that knows no sets; with two, such a node is refused', async () => {
+  it('are limited to one while a node knows no sets of standbys; with two, such a node is refused', async () => {
     store = await openStore()
     await setUp()
     const old = await begin(randomUUID(), 2)
@@ -282,7 +282,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect((await rows()).map(({ state }) => state)).toEqual(['following', 'following'])
   }
 
-  it('take over when all have stored where they stand, and then only the one that is furthest', async () => {
+  it('take over when all have stored their position, and then only the one that is furthest', async () => {
     await twoFollow('replicated')
     await bury(a)
     await stand(b, 100)
@@ -300,14 +300,14 @@ describeOnEveryStore('standbys', (openStore) => {
     ])
   })
 
-  it('are equally far: the lowest slot takes over', async () => {
+  it('that are equally far leave the takeover to the lowest slot', async () => {
     await twoFollow()
     await bury(a)
     for (const node of [c, b]) await stand(node, 100)
     expect([await promote(c), await promote(b)]).toMatchObject([{ kind: 'waits' }, { kind: 'promoted' }])
   })
 
-  it('do not wait for one whose node is dead, whether it has stored its place or not', async () => {
+  it('do not wait for one whose node is dead, whether it has stored its position or not', async () => {
     await twoFollow()
     await bury(a)
     await stand(b, 100)
@@ -319,7 +319,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await promote(b)).toEqual({ kind: 'promoted' })
   })
 
-  it('do not wait for one that cannot take over or is behind, and one without a node has none at the new home', async () => {
+  it('do not wait for one that cannot take over or is behind; one without a node stays without', async () => {
     await twoFollow()
     await auto({ copies: 3 })
     await bury(a)
@@ -341,7 +341,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await promote(b)).toEqual({ kind: 'promoted' })
   })
 
-  it('leave nothing in the way of a move when they have taken over: what was asked of the old home is over', async () => {
+  it('do not block a move after a takeover: the requests to the old home are over', async () => {
     await put(b)
     await note({})
     const old = await move(c)
@@ -354,14 +354,14 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await move(c)).toMatchObject({ source: b, target: c, state: 'asked' })
   })
 
-  it('forget where they stood when the home has come back', async () => {
+  it('forget their position when the home has come back', async () => {
     await twoFollow()
     await bury(a)
     await stand(b, 100)
     await begin(a)
     expect(await promote(b)).toMatchObject({ kind: 'refused', why: expect.stringContaining('is live') })
     await bury(a)
-    // What `b` has followed since is not known before it says so.
+    // How far `b` has followed since is not known before it says so.
     await stand(c, 50)
     expect(await promote(c)).toMatchObject({ kind: 'waits', why: expect.stringContaining(b) })
     await stand(b, 120)
@@ -369,7 +369,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await promote(b)).toEqual({ kind: 'promoted' })
   })
 
-  it('of two histories: the one whose copy is complete until the later moment', async () => {
+  it('of two histories leave the takeover to the one that is complete until the later moment', async () => {
     await twoFollow()
     await note({ node: b, complete_until: AT + 5 })
     await bury(a)
@@ -387,7 +387,7 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await shapeOf()).toEqual(['1 a auto', '2 c auto', '3 a auto'])
     await store.run(moves.begin, { moveId, databaseId })
     expect(await store.run(moves.swap, { moveId, databaseId })).toBe(true)
-    // The third one is without a node still: it names the new home.
+    // The third one still has no node: its row names the new home.
     expect(await shapeOf()).toEqual(['1 a auto', '2 c auto', '3 b auto'])
   })
 })

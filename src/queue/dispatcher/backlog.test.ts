@@ -127,7 +127,7 @@ describe('the backlog', () => {
     const entry = backlog.due.take(0) as Entry
     backlog.due.answered(entry)
     end(backlog, entry)
-    // On a store with several connections, the publisher may be notified of its commit after all of that.
+    // On a store with several connections, the publisher may be notified of its commit only after all of that.
     backlog.offer([published], 0)
     expect(taken(backlog)).toEqual([])
     // Another due time means another attempt.
@@ -136,7 +136,7 @@ describe('the backlog', () => {
   })
 
   it.each([
-    ['brought back before, and only heard of it later', [], []],
+    ['brought back before this node heard of the drop', [], []],
     ['dropped before', [row(1, 0)], [1]],
   ])('asks the store for a dropped message that is offered again: it was %s', (_what, stored, sent) => {
     const backlog = new Backlog(FREE, new FlowControl())
@@ -148,22 +148,25 @@ describe('the backlog', () => {
     expect(taken(backlog)).toEqual(sent)
   })
 
-  it.each(['in flight', 'being stored'])('asks the store for the retry of what was parked while %s', (when) => {
-    for (const isResumed of [false, true]) {
-      const backlog = new Backlog(FREE, new FlowControl())
-      drainLoads(backlog, [row(1, 0)], 0)
-      const entry = backlog.due.take(0) as Entry
-      if (when === 'in flight') entry.abort = () => undefined
-      else backlog.due.answered(entry)
-      expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual(entry.abort ? [] : [entry])
-      if (entry.abort) backlog.due.answered(entry)
-      backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 20 }, 10)
-      // Another node has resumed it, so that no drop or offer tells this one.
-      drainLoads(backlog, isResumed ? [row(1, 20)] : [row(1, 4e15)], 10)
-      backlog.due.advance(20)
-      expect(taken(backlog, 20)).toEqual(isResumed ? [1] : [])
-    }
-  })
+  it.each(['in flight', 'being stored'])(
+    'asks the store whether to retry a message that was parked while it was %s',
+    (when) => {
+      for (const isResumed of [false, true]) {
+        const backlog = new Backlog(FREE, new FlowControl())
+        drainLoads(backlog, [row(1, 0)], 0)
+        const entry = backlog.due.take(0) as Entry
+        if (when === 'in flight') entry.abort = () => undefined
+        else backlog.due.answered(entry)
+        expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual(entry.abort ? [] : [entry])
+        if (entry.abort) backlog.due.answered(entry)
+        backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 20 }, 10)
+        // Another node may have resumed the message, and this node gets no drop or offer of it.
+        drainLoads(backlog, isResumed ? [row(1, 20)] : [row(1, 4e15)], 10)
+        backlog.due.advance(20)
+        expect(taken(backlog, 20)).toEqual(isResumed ? [1] : [])
+      }
+    },
+  )
 
   it('keeps a message that is offered while a load runs that may miss it', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
@@ -265,7 +268,7 @@ describe('the backlog', () => {
     expect(taken(backlog, 100).sort()).toEqual([100, 2])
   })
 
-  it('keeps the next attempt of a message when a load that looked for it brings the one before', () => {
+  it('keeps the next attempt of a message when a load brings the attempt before', () => {
     const backlog = new Backlog({ ...FREE, windowMs: 60_000 }, new FlowControl())
     drainLoads(backlog, [], 0)
     backlog.recall([{ nextAt: 0, seq: 1 }], 'hint')
@@ -301,7 +304,7 @@ describe('the backlog', () => {
     expect(taken(backlog)).toEqual([3])
   })
 
-  it('forgets dropped groups, also those that a load is about to bring, and answers those in flight', () => {
+  it('forgets the messages of dropped groups, also those that a load is about to bring, and returns those in flight', () => {
     const seven = { group_key: 7 }
     const backlog = new Backlog(LIMITS, new FlowControl())
     drainLoads(backlog, [], 0)

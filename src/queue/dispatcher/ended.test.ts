@@ -5,7 +5,7 @@ import { Ended } from './ended.js'
 /** The columns that decide whether an attempt is over. */
 const row = (seq: number, group: number, next_at = 0) => ({ seq, group_key: group, next_at }) as PendingRow
 
-it('is unsure of a message that is brought back while a drop of it is remembered', () => {
+it('the memory of ended attempts is unsure of a message that is brought back while it remembers its drop', () => {
   const ended = new Ended()
   ended.drop({ groupKeys: [7] })
   expect([ended.isOver(row(1, 7)), ended.readmit(row(1, 7)), ended.readmit(row(1, 8))]).toEqual([
@@ -19,7 +19,7 @@ it('is unsure of a message that is brought back while a drop of it is remembered
   expect([ended.isOver(row(1, 7)), ended.readmit(row(1, 7))]).toEqual([false, 'back'])
 })
 
-it('remembers a generation of attempts at least, two at most, and none that may be offered again', () => {
+it('the memory of ended attempts holds one to two generations, and no attempt that may be offered again', () => {
   const ended = new Ended(3)
   const isOver = (seq: number, nextAt = seq) => ended.isOver(row(seq, 0, nextAt))
   for (const seq of [1, 2, 3, 4, 5, 6]) ended.attemptOver({ seq, nextAt: seq, origin: 'load' })
@@ -31,7 +31,7 @@ it('remembers a generation of attempts at least, two at most, and none that may 
   expect([4, 6, 7].map((seq) => isOver(seq))).toEqual([false, true, false])
 })
 
-it('forgets drops only when everything has ended that ran when they were aged', () => {
+it('the memory of ended attempts forgets a drop only after everything that ran when it was aged', () => {
   const ended = new Ended()
   expect(ended.age()).toBe(false)
   ended.drop({ seqs: [1] })

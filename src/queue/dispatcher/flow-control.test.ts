@@ -6,7 +6,7 @@ import { type Entry, toEntry } from './entry.js'
 import { FlowControl } from './flow-control.js'
 import { FlowKey } from './flow-key.js'
 
-/** One request at once by default, so that admitted messages wait for their turn. */
+/** One request at a time by default, so that admitted messages wait for their turn. */
 const inFlightLimits = (max: number) => ({
   maxTotal: max,
   maxPerAccount: max,
@@ -142,7 +142,7 @@ describe('flow control', () => {
     flow.set(key({ paused: 1 }))
     offer(1, 1)
     expect(next(1)).toBeUndefined()
-    // At their turns, admitted messages have given their places back.
+    // When their turn came, the admitted messages gave their places back.
     while (next(1) !== undefined);
     flow.set(key({ paused: 0 }))
     expect([next(2), next(2), next(2), next(2)]).toEqual([2, 3, 4, undefined])
@@ -159,7 +159,7 @@ describe('flow control', () => {
     expect(use(0).open).toBe(0)
   })
 
-  it('sends admitted messages in their order when the limits of their key were lowered before', () => {
+  it('sends admitted messages in their order although the limits of their key were lowered before', () => {
     const { flow, next } = start(4, { parallelism: 4 })
     expect(next(0)).toBe(1)
     flow.set(key({ parallelism: 1 }))
@@ -234,7 +234,7 @@ describe('flow control', () => {
     expect(use(1)).toMatchObject({ open: 0, begun: 2, periodStart: 1 })
   })
 
-  it('looks only at keys where something has changed, however many messages wait for', () => {
+  it('looks only at keys that have changed, however many keys have waiting messages', () => {
     const flow = new FlowControl()
     let seq = 0
     const admitTwo = (flow_key: string, limits: Partial<FlowKeyRow>): void => {

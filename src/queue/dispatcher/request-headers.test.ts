@@ -24,12 +24,12 @@ const message: PendingMessage = {
 }
 const request = { url: message.url, method: message.method, headers: { 'X-Tenant': ['blue'] }, body: undefined }
 
-describe('headers that were signed ahead', () => {
+describe('headers that are signed ahead', () => {
   let key = 'sig_old'
   const clock = new ManualClock()
   const headers = new RequestHeaders({ clock, signingKey: () => key, region: 'US-EAST-1' })
 
-  it('are sent as they are soon afterwards', () => {
+  it('are sent unchanged soon afterwards', () => {
     const ahead = headers.ahead(message, request)
     clock.advance(1_000)
     expect(headers.of(message, ahead)).toBe(ahead.ahead?.headers)

@@ -88,7 +88,7 @@ describe('the round robin', () => {
     expect(accounts(takeAll(robin))).toBe('abab')
   })
 
-  it('frees the places of requests that stay open, and knows when', () => {
+  it('frees the places of requests that stay open, and says when', () => {
     const robin = new RoundRobin(LIMITS)
     for (const host of ['dead1', 'dead2']) pushMany(robin, 10, { account: host, host })
     expect(takeAll(robin)).toHaveLength(8)

@@ -14,7 +14,7 @@ it.each([
   expect(redactionFor(parseDestination(url), undefined)).toEqual({ headers: SECRETS })
 })
 
-it('adds to what the publisher hides', () => {
+it('the token is hidden in addition to what the publisher hides', () => {
   const url = parseDestination('https://api.resend.com/emails')
   expect(redactionFor(url, { body: true, headers: ['x-own', 'authorization'] })).toEqual({
     body: true,
@@ -23,7 +23,7 @@ it('adds to what the publisher hides', () => {
   expect(redactionFor(url, { headers: 'all' })).toEqual({ headers: 'all' })
 })
 
-it('leaves every other destination alone', () => {
+it('nothing is hidden for other destinations', () => {
   const url = parseDestination('https://example.com/v1/chat/completions/hook')
   expect(redactionFor(url, undefined)).toBeUndefined()
   expect(redactionFor(url, { body: true })).toEqual({ body: true })

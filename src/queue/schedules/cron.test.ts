@@ -38,7 +38,7 @@ describe('a cron expression', () => {
     expect(next(cron, '2026-01-01T00:00:00Z')).toMatch(/^refused/)
   })
 
-  it('is not searched again for a time that is known', () => {
+  it('is not evaluated again for a time that is known', () => {
     const search = vi.spyOn(Cron.prototype, 'nextRun')
     onTestFinished(() => search.mockRestore())
     const cron = 'CRON_TZ=Europe/Berlin 7 * * * *'

@@ -9,7 +9,7 @@ import { Scheduler } from './scheduler.js'
 const PAUSE_MS = 1_000
 const KEY = { accountId: 'acc', scheduleId: 'spoilt' }
 
-it('counts no failures of a schedule that was deleted for one of the same name', async () => {
+it('the scheduler does not count the failures of a deleted schedule for a new one with the same id', async () => {
   const clock = new ManualClock()
   let isThere = true
   let tries = 0
@@ -40,7 +40,7 @@ it('counts no failures of a schedule that was deleted for one of the same name',
     isHeld: () => false,
     dailyMessagesOf: () => undefined,
   })
-  /** Each time that the condition does not hold yet, a pause after a failure passes. */
+  /** Lets the pause after a failure pass until the condition holds. */
   const until = (condition: () => boolean, what: string) =>
     waitFor(
       () => {

@@ -59,7 +59,7 @@ describe('a response that undici reads and that does not end', () => {
 })
 
 describe('a connection that cannot be made', () => {
-  /** A destination that accepts connections and does not go on with TLS. */
+  /** A destination that accepts connections and never answers the TLS handshake. */
   const startSilent = async () => {
     const { url, open } = await startDestination('')
     return { url: url.replace('http:', 'https:'), open }

@@ -127,7 +127,7 @@ describe.each(['on', 'off'] as const)('a plain request, with undocumented member
 })
 
 describe('a response that is not plain', () => {
-  it('is also one whose head comes in many pieces', async () => {
+  it('may be one whose head arrives in many pieces', async () => {
     const destination = await startDestination()
     const { client } = newClient()
     const sent = new Sent(client, destination.origin)
@@ -170,7 +170,7 @@ describe('a response that is not plain', () => {
   })
 })
 
-it('refuses no request, and leaves to undici what is not plain', () => {
+it('the plain client leaves requests that are not plain to undici', () => {
   const { client } = newClient()
   const takes = (method: string, headers: string[], path = '/') =>
     client.takes(new OutgoingRequest('http://127.0.0.1:1', path, { method, headers, body: undefined }))
@@ -182,7 +182,7 @@ it('refuses no request, and leaves to undici what is not plain', () => {
   for (const path of ['', 'a', '/a b', '/a\r\n']) expect(takes('POST', [], path)).toBe(false)
 })
 
-it('sends over TLS, and uses connections again there', async () => {
+it('the plain client sends over TLS, and reuses connections there', async () => {
   const folder = tempDir()
   const [key, cert] = ['key', 'cert'].map((name) => join(folder, `${name}.pem`))
   const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '1']

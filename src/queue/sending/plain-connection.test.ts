@@ -8,7 +8,7 @@ describe('a plain request that is ended', () => {
     ['within the head', 'HTTP/1.1 200'],
     ['within the body', 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok'],
     ['within a response that undici reads', 'HTTP/1.1 200 OK\r\n\r\nok'],
-  ])('%s ends its connection, and hears of nothing else', async (_when, answer) => {
+  ])('%s ends its connection, and gets no other event', async (_when, answer) => {
     const destination = await startDestination()
     const { client } = newClient()
     const sent = new Sent(client, destination.origin)
@@ -75,7 +75,7 @@ describe('a connection that waits', () => {
     }
   })
 
-  it('rests first, so that the next request sees that the destination has closed it', async () => {
+  it('is not reused for a moment, so that the next request sees whether the destination has closed it', async () => {
     const destination = await startDestination()
     const { client } = newClient()
     const sent = new Sent(client, destination.origin)
@@ -90,7 +90,7 @@ describe('a connection that waits', () => {
     expect(await (await next).ended()).toEqual(['start', '200', 'end'])
   })
 
-  it('rests no longer than necessary, where there may be no other', async () => {
+  it('is reused as soon as possible where no other connection is allowed', async () => {
     const destination = await startDestination()
     const { client } = newClient(1)
     const sent = new Sent(client, destination.origin)
@@ -105,7 +105,7 @@ describe('a connection that waits', () => {
     expect(await (await next).ended()).toEqual(['start', '200', 'end'])
   })
 
-  it('is not used after a pause of this process, in which the destination may have given it up', async () => {
+  it('is not reused after a pause of this process, during which the destination may have closed it', async () => {
     const { destination, client, clock } = await waiting()
     const now = clock.now() + 3_000
     vi.spyOn(clock, 'now').mockReturnValue(now)
@@ -115,13 +115,13 @@ describe('a connection that waits', () => {
     expect(await next.ended()).toEqual(['start', '200', 'end'])
   })
 
-  it('ends when bytes come that nobody has asked for', async () => {
+  it('ends when bytes arrive without a request', async () => {
     const { socket } = await waiting()
     socket.write(OK)
     await waitFor(() => socket.readableEnded, { what: 'the end of the connection' })
   })
 
-  it('that was closed fails the next request in a way that allows to repeat it', async () => {
+  it('that was closed fails the next request with an error that allows a repetition', async () => {
     const { destination, client, socket, sent } = await waiting()
     const next = new Sent(client, destination.origin)
     await received(destination, 1, 2)

@@ -23,7 +23,7 @@ import { type Replace, SimulatedStore } from './simulated-store.js'
 import { Process, STARTS_AT_MS, Timeline } from './timeline.js'
 import { Traffic } from './traffic.js'
 
-/** Defects that the simulation has found, each played as it was found. */
+/** Defects that the simulation has found, each replayed as it was found. */
 
 const memory = new ClusterMemory()
 afterAll(() => memory.close())
@@ -119,7 +119,7 @@ it('does not wake itself all the time while it may not act', async () => {
   network.isQuiet = false
   network.storeAwayUntil = timeline.now + 60_000
   await pass(10_000)
-  // The second one is due when the node may not act any more; then the first one becomes a slow request.
+  // The second message is due when the node may not act any more; the first one has become a slow request by then.
   expect([messages.map((message) => message?.starts), timeline.problem]).toEqual([[1, 0], undefined])
 })
 
@@ -177,7 +177,7 @@ it('sends nothing of a message whose publication is answered long after its canc
   const [a] = nodes
   if (!a) return
   const clients = at(a)
-  // The commit takes effect, and the node hears of it after others have cancelled the message.
+  // The commit takes effect, and the node is notified of it after others have cancelled the message.
   const slow = { kind: 'ok', there: 5, back: 3_000 } as const
   const toStore = network.toStore.bind(network)
   network.toStore = () => slow
@@ -197,8 +197,8 @@ it('sends nothing of a message whose publication is answered long after its canc
   expect([message?.isAcknowledged, message?.starts]).toEqual([true, 0])
 })
 
-it('passes the keys of a hint on with its messages', async () => {
-  // The hints of one node come to another one than the owner.
+it('forwards a misdirected hint with the keys of its messages', async () => {
+  // Redirect the hints of one node to another node than the owner.
   let others: readonly unknown[] | undefined
   const { timeline, nodes, pass, at } = await scene(['a', 'b', 'c'], {
     answersAfterMs: () => 1_000,
@@ -217,7 +217,7 @@ it('passes the keys of a hint on with its messages', async () => {
   expect([starts.reduce((sum, each) => sum + each), timeline.problem]).toEqual([1, undefined])
 })
 
-/** Stores a message that was due an hour ago, as the end of a pause does, and hints nobody. */
+/** Stores a message that was due an hour ago, as the end of a pause does, and sends no hint. */
 function storeDueLongAgo({ now }: Timeline): void {
   const created_at = STARTS_AT_MS + now - 3_600_000
   const about = {
@@ -257,7 +257,7 @@ it('finds no stray while a hint is on its way from a node whose clock is behind'
   expect([key !== '', owner.meter.strays]).toEqual([true, 0])
 })
 
-it('sends nothing of a cancelled message that another cancel had given its turn', async () => {
+it('sends nothing of a cancelled message that got its turn by another cancel', async () => {
   const { timeline, network, nodes, pass, at } = await scene(['a', 'b'], { answersAfterMs: () => 20_000 })
   const [a, b] = nodes
   if (!a || !b) return
@@ -278,7 +278,7 @@ it('sends nothing of a cancelled message that another cancel had given its turn'
   expect([first?.isCancelled, second?.isCancelled, timeline.problem]).toEqual([true, true, undefined])
 })
 
-it('sends nothing twice of a node that is stopped while it drains for the operator', async () => {
+it('sends nothing twice when a node is stopped while it drains for the operator', async () => {
   const { timeline, nodes, pass, at } = await scene(['a', 'b'], { answersAfterMs: () => 4_000 })
   const [a] = nodes
   const message = at(a).publish({ hasCallback: false })

@@ -12,7 +12,7 @@ afterAll(() => memory.close())
 
 const SEEDS = Number(process.env.HOMEPORT_TEST_SEEDS ?? 4)
 
-it('keeps its promises under pauses, kills, lost calls, drains, set clocks, outages and failovers of the store', async () => {
+it('nodes keep their promises under pauses, kills, lost calls, drains, set clocks, outages and failovers', async () => {
   const problems: string[] = []
   for (let seed = 1; seed <= SEEDS; seed++) {
     const { problem } = await new Simulation(memory, seed).play()
@@ -21,7 +21,7 @@ it('keeps its promises under pauses, kills, lost calls, drains, set clocks, outa
   expect(problems).toEqual([])
 })
 
-it('does the same for the same seed', async () => {
+it('the simulation does the same for the same seed', async () => {
   const [one, other] = [
     await new Simulation(memory, 3, { isTraced: true }).play(),
     await new Simulation(memory, 3, { isTraced: true }).play(),
@@ -45,7 +45,7 @@ class ComparedMemory extends ClusterMemory {
   }
 }
 
-it('sees with a quick look what a whole look sees', async () => {
+it('a quick look of the simulation sees what a whole look sees', async () => {
   const compared = new ComparedMemory()
   await new Simulation(compared, 5).play()
   compared.close()
@@ -65,7 +65,7 @@ const mistakes = [
   ['begin the period of a key again after a hand-over', 10],
   ['leave a schedule due when it has fired', 1],
 ] as const
-it.each(sampled(mistakes, 4))('would find a mistake: %s', async (name, from) => {
+it.each(sampled(mistakes, 4))('the simulation would find a mistake: %s', async (name, from) => {
   let seed = from - 1
   let problem: string | undefined
   while (problem === undefined && seed < from + MORE) {
