@@ -97,7 +97,7 @@ describeOnSampledStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
   })
 
-  it('outlive a second rotation within the overlap of the first if they began with the secret between', async () => {
+  it('outlive a second rotation within the overlap of the first if they began with the secret in between', async () => {
     const { key_id, api_key } = await accounts.keys.create(owner(), { name: 'twice' })
     const begin = async (key: string) => (await accounts.sessions.begin({ email: body.email, api_key: key }, IP)).secret
     const isValid = async (secret: string) => (await accounts.sessions.caller(secret, IP)) !== undefined
@@ -133,7 +133,7 @@ describeOnSampledStore('sessions of the console', (openStore) => {
     expect(await accounts.sessions.caller(secret, IP)).toBeUndefined()
   })
 
-  it('limits failed sign-ins per address and account', async () => {
+  it('limit failed sign-ins by address and account', async () => {
     for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) {
       await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
     }
@@ -148,7 +148,7 @@ describeOnSampledStore('sessions of the console', (openStore) => {
     await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
   })
 
-  it('forgets the failures from before the clock was set back', async () => {
+  it('do not count failed sign-ins from before the clock was set back', async () => {
     for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.11')).rejects.toBeDefined()
     clock.advance(-2 * SIGN_IN_WINDOW_MS)
     await expect(wrong('192.0.2.11')).rejects.toMatchObject({ code: 'sign_in_refused' })

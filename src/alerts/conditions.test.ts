@@ -63,7 +63,7 @@ it('judges schedules that are late or whose last fire published nothing', () => 
   expect(found({ schedules: [{ ...schedule, error: 'The URL group is empty.' }] })).toEqual(missed)
 })
 
-it('leads problems to their rule and their account', () => {
+it('assigns problems to their rule and their account', () => {
   const problem = { subject: 's', severity: 'error', title: 'T.', advice: 'A.', sinceMs: NOW, count: 1 } as const
   expect(found({ problems: [{ ...problem, kind: 'store_damaged' }] })).toEqual([['first', 'store_corrupt', 's', 1]])
   const own = { ...problem, accountId: 'a' }

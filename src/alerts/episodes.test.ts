@@ -36,7 +36,7 @@ it('gives a state one episode from its beginning to its end, and another one whe
   expect(changes([state('disk_full', 'd')], []).put[0]?.episode_id).not.toBe(row?.episode_id)
 })
 
-it('ends at once what does not come and go, and names the database, or says that it is gone', () => {
+it('ends a state that does not flap at once, and names the database, or says that it is gone', () => {
   const { put } = changes([state('budget', 'db'), state('backup_old', 'db')], [])
   expect(ends(changes([], put)).map(([, , title]) => title)).toEqual([
     'The database "shop" is below the alert threshold of its budget again.',
@@ -45,13 +45,13 @@ it('ends at once what does not come and go, and names the database, or says that
   expect(ends(changes([], put, { nameOf: () => undefined }))[0]?.[2]).toBe('The database db is gone.')
 })
 
-it('ends nothing that it cannot see', () => {
+it('ends no state that it cannot judge', () => {
   const { put } = changes([state('disk_full', 'd')], [])
   const blind = changes([], put, { isUnjudged: () => true })
   expect([blind.put, blind.forget]).toEqual([[], []])
 })
 
-it('counts together what begins at once, and ends it with the last of it', () => {
+it('counts states together that begin at the same time, and ends them with the last one', () => {
   const all = Array.from({ length: 23 }, (_, place) => state('schedule_missed', `s${place}`))
   const { put, raised } = changes(all, [])
   expect([put.length, raised.length]).toEqual([23, 21])

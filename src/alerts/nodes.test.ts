@@ -42,7 +42,7 @@ function nodes(some: { readonly disk?: 'unknown'; readonly answer?: unknown; rea
           handler = given
         },
         ask: async (_topic, payload) => {
-          // As it is after a transport in JSON.
+          // As after the transport in JSON.
           const answer = some.answer ?? JSON.parse(JSON.stringify(await handler(payload, 1)))
           return some.isSilent ? [] : [{ peer: PEER, answer }]
         },
@@ -57,7 +57,7 @@ function nodes(some: { readonly disk?: 'unknown'; readonly answer?: unknown; rea
 
 const HOMES = ['a', 'b', 'c'].map((home) => ({ database_id: `db-${home}`, name: 'shop', home }))
 
-it('a node says what it sees, and says which node it is', async () => {
+it('a node reports what it observes, with its name', async () => {
   const leader = nodes()
   const others = await leader.elsewhere('first')
   expect(others).toMatchObject({ nodes: new Set(['b']), isComplete: true, seesDisks: true })

@@ -11,7 +11,7 @@ describeOnEveryStore('the meter of a store', (_openStore, { newPlace }) => {
     const meter = new StoreMeter()
     const store = await openStore({ ...(await newPlace()), onFailure: () => undefined, meter })
     const attempt = { startedAt: 1, status: 200, headers: '{}', body: null, error: null }
-    // Asked for in one tick, these become one call.
+    // Started in one tick, these become one call.
     const deliveries = [1, 2, 3].map((seq) => store.run(messagesSettle.deliver, { seq, retried: 0, at: 2, attempt }))
     expect(meter.write.pending).toBe(3)
     await Promise.all([...deliveries, store.run(messagesCensus.earliest, { except: [] })])

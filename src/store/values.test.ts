@@ -44,7 +44,7 @@ describeOnEveryStore(
       '%_*?$1 :name @x',
       '\t\r\n\u0001\u007f',
       'x'.repeat(1_000_000),
-    ])('comes back as it was: the text %#', async (note) => {
+    ])('is stored exactly: the text %#', async (note) => {
       expect(await kept({ name: `text ${note.slice(0, 20)}`, note })).toMatchObject({ note })
     })
 

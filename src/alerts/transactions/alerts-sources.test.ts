@@ -43,13 +43,13 @@ describeOnSampledStore('dead letters after the clock was set back', (openStore) 
     return { deadLetters, countedAt }
   }
 
-  it('are counted once, also those of the time that comes again', async () => {
+  it('are counted once, also those of the repeated time', async () => {
     const { deadLetters, countedAt } = await start()
     await deadLetters(T + 60 * MINUTE, 3)
     expect(await countedAt(T + 60 * MINUTE)).toBe(3)
     await deadLetters(T + 80 * MINUTE, 2)
     expect(await countedAt(T + 80 * MINUTE)).toBe(5)
-    // Set back.
+    // The clock is set back by 79 minutes.
     expect(await countedAt(T + MINUTE)).toBe(5)
     await deadLetters(T + 2 * MINUTE)
     expect(await countedAt(T + 2 * MINUTE)).toBe(6)
@@ -60,7 +60,7 @@ describeOnSampledStore('dead letters after the clock was set back', (openStore) 
     expect(await countedAt(T + 100 * MINUTE)).toBe(8)
   })
 
-  it('are not counted at each look if there are more than are known by key', async () => {
+  it('are not counted again at each look if there are more than the keys that it remembers', async () => {
     const { deadLetters, countedAt } = await start()
     await deadLetters(T + 30 * MINUTE, 1_100)
     await deadLetters(T + 31 * MINUTE, 1_100)

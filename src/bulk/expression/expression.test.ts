@@ -227,7 +227,7 @@ function writtenComparison(one: Comparison): string {
 }
 
 describe('any expression', () => {
-  it('means what a naive evaluation says, in any spelling', () => {
+  it('has the result of a naive evaluation, in any spelling', () => {
     fc.assert(
       fc.property(expression, payload, fc.infiniteStream(fc.boolean()), (one, value, spelling) => {
         const source = written(one, () => spelling.next().value === true)
@@ -238,7 +238,7 @@ describe('any expression', () => {
     )
   })
 
-  it('is read or refused with a problem, whatever it is', () => {
+  it('is accepted or refused with a problem and its place, whatever the text', () => {
     const part = fc.constantFrom(
       '$',
       '.a',
@@ -272,7 +272,7 @@ describe('any expression', () => {
   })
 })
 
-describe('hostile input', () => {
+describe('the evaluation of hostile input', () => {
   it('stops after a bounded number of visits', () => {
     const wide = Array.from({ length: 300 }, () => Array.from({ length: 300 }, () => 1))
     expect(() => matches('$[*][*] = 2', wide)).toThrow(TooCostly)

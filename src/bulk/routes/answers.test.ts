@@ -4,7 +4,7 @@ import { selectorForRecords } from './answers.js'
 const ids = Array.from({ length: 101 }, (_, index) => `id-${index}`)
 const kept = (given: object): unknown => JSON.parse(selectorForRecords(given))
 
-it('keeps the beginning and the length of every long list of a selector', () => {
+it('a record keeps the beginning and the length of every long list of a selector', () => {
   const shown = ids.slice(0, 100)
   expect(kept({ dlqIds: ids, count: 7 })).toEqual({ dlqIds: shown, dlqIdsTotal: 101, count: 7 })
   expect(kept({ label: ids, messageIds: ids.slice(0, 100) })).toEqual({
@@ -14,7 +14,7 @@ it('keeps the beginning and the length of every long list of a selector', () => 
   })
 })
 
-it('keeps values of a limited length of all lists together', () => {
+it('a record keeps values of a limited total length of all lists', () => {
   const long = (letter: string) => Array.from({ length: 3 }, (_, index) => letter.repeat(8_000) + index)
   expect(kept({ label: long('a'), host: long('b'), path: ['/'] })).toEqual({
     label: long('a').slice(0, 2),

@@ -65,7 +65,7 @@ describeOnSampledStore('an action with a large set', (openStore) => {
     const run: Store['run'] = async (transaction, args) => {
       if (order.length < 3) {
         const id = `bulk_small${order.push('another action')}`
-        // It would wait for a large action in one transaction.
+        // The write would wait if the large action were stored in one transaction.
         await storeWithSet(store, small, actionOf(id))
       }
       return store.run(transaction, args)
@@ -92,11 +92,11 @@ describeOnSampledStore('an action with a large set', (openStore) => {
     const set = await setOf(MANY)
     const broken = { ...set, absent: [...set.absent, { items: 0, ids: '[]' }] }
     await expect(storeWithSet(store, broken, actionOf('bulk_broken'))).rejects.toThrow()
-    // Action ids are unique.
+    // Action ids are unique, so the second try would fail if the first had left the action.
     expect(await storeWithSet(store, set, actionOf('bulk_broken'))).toMatchObject({ matched: MANY.length })
   })
 
-  it('is not deleted any more once it is an action', async () => {
+  it('is not deleted with the drafts once it is complete', async () => {
     const action = await storeWithSet(store, await setOf(MANY, [1]), actionOf('bulk_kept'))
     await store.run(bulkDraft.dropDraft, { actionSeq: action.seq })
     await store.run(bulkDraft.dropDrafts, { before: AT + 1 })

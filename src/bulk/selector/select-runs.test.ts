@@ -21,7 +21,7 @@ async function scanOf(filter: SelectPageArgs['filter']): Promise<number> {
 
 const texts = (count: number, characters: number) => Array.from({ length: count }, () => 'x'.repeat(characters))
 
-it('reads fewer runs at a time where each is compared with long labels or prefixes', async () => {
+it('a selection reads fewer runs at a time where each is compared with long labels or prefixes', async () => {
   expect(await scanOf({})).toBe(5_000)
   expect(await scanOf({ label: texts(100, 60), urlPrefix: texts(100, 60) })).toBe(5_000)
   expect(await scanOf({ label: texts(100, 8_000) })).toBe(125)
@@ -29,7 +29,7 @@ it('reads fewer runs at a time where each is compared with long labels or prefix
   expect(await scanOf({ url: texts(100, 8_000) })).toBe(5_000)
 })
 
-it('looks for long ids in small batches, and stores them so', async () => {
+it('a selection looks up long ids in small batches, and stores unknown ones in batches of the same size', async () => {
   const ids = Array.from({ length: 100 }, (_, index) => `${'x'.repeat(8_000)}${index}`)
   const batches = [...idsInBatches(ids, 5_000)]
   expect(batches.map(({ length }) => length)).toEqual([32, 32, 32, 4])

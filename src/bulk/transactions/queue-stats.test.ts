@@ -8,7 +8,7 @@ import * as queueStats from './queue-stats.js'
 const FROM = 1_700_000_000_000
 const MINUTE = 60_000
 
-describeOnEveryStore('what a queue did', (openStore) => {
+describeOnEveryStore('the activity of a queue', (openStore) => {
   const message = (at: number, more: Partial<NewMessage> = {}): NewMessage => ({
     message_id: newId('msg_', at),
     account_id: 'acc',

@@ -19,7 +19,7 @@ function settled(itemMs: number, commitMs: number, limits = LIMITS.sqlite): numb
   return size.items
 }
 
-it('fits the size to the target duration, within bounds', () => {
+it('the batch size fits the target duration, within bounds', () => {
   const { targetMs, smallest, largest } = LIMITS.sqlite
   const expected = (targetMs - 1) / 0.005
   expect(settled(0.005, 1)).toBeGreaterThan(expected - 50)
@@ -36,7 +36,7 @@ it('starts with small batches and grows quickly', () => {
   expect(size.items).toBe(smallest)
 })
 
-it('ignores transactions of others between two batches', () => {
+it('ignores the time of other transactions between two batches', () => {
   const size = new BatchSize(LIMITS.sqlite)
   decideEach(size, 50, (items, batch) => 1 + items * 0.005 + (batch % 4 === 0 ? 0 : 5))
   expect(size.items).toBeGreaterThan(settled(0.005, 1) - 50)

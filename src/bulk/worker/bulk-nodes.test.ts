@@ -19,11 +19,11 @@ const run: Starting = {
   caller_ip: '',
 }
 
-it('lets no run begin unpaused because all pauses are read again while a workflow is being paused', async () => {
+it('no run begins unpaused although all pauses are read again while a workflow is being paused', async () => {
   const stored: bulkPaused.PausedRow[] = []
   let answer = () => {}
   const answered = new Promise<void>((resolve) => (answer = resolve))
-  // The answer about all workflows is older than the pause, and comes late.
+  // The rows of all pauses are older than the new pause, and arrive late.
   const read = async (operation: unknown) => {
     const rows = [...stored]
     if (operation === bulkPaused.allPaused) await answered

@@ -35,7 +35,7 @@ function publisher(store: MemoryStore) {
   }
 }
 
-it('moves the beginning of a burst with a message that is brought back later by the time that it was cancelled', () => {
+it('a message that is brought back with a held clock moves the beginning of its burst by the time it was cancelled', () => {
   const store = new MemoryStore()
   const publishOne = publisher(store)
   const MINUTE = 60_000
@@ -58,7 +58,7 @@ it('moves the beginning of a burst with a message that is brought back later by 
   store.close()
 })
 
-it('deletes keys whose message has ended, after the retention time', () => {
+it('retention deletes the keys of messages that have ended', () => {
   const store = new MemoryStore()
   const publishOne = publisher(store)
   const sweep = (now: number) => {

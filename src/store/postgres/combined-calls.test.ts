@@ -74,7 +74,7 @@ it('makes refused calls again one by one, and only the refused one fails', async
   expect(await Promise.all(answers)).toEqual(['a', 'refused', 'c'])
 })
 
-it('tells every caller that the outcome is unknown, and makes no call again', async () => {
+it('reports to every caller that the outcome is unknown, and repeats no call', async () => {
   const unknown = new HomeportError('store_outcome_unknown', {})
   const { call, end, hasBegun, begun } = setUp(() => unknown)
   const answers = ['a', 'b'].map((name) => call(name))

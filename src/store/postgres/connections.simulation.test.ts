@@ -44,7 +44,7 @@ function seededRandom(seed: number): () => number {
 class Server {
   readonly random: (below: number) => number
   readonly clients: Client[] = []
-  /** What happens some time. */
+  /** Events that may happen in any order. */
   readonly pending: (() => void)[] = []
   most = 0
   life = 1
@@ -71,7 +71,7 @@ class Server {
     return this.clients.filter(({ isOpen }) => isOpen)
   }
 
-  /** Some piece of work on a connection that nobody else may have. */
+  /** Some work on a connection that nobody else may use meanwhile. */
   work(client: Client): Promise<void> {
     if (++client.users > 1) throw new Error('two users have one connection')
     return new Promise<void>((resolve, reject) => {
@@ -86,7 +86,7 @@ class Server {
     })
   }
 
-  /** Lets one thing happen; answers whether there was any. */
+  /** Lets one event happen; returns whether there was one. */
   async step(): Promise<boolean> {
     if (this.random(25) === 0) this.open[this.random(this.open.length)]?.cut()
     if (this.random(60) === 0) this.life++
@@ -130,7 +130,7 @@ it.each(Array.from({ length: 25 }, (_, index) => index + 1))(
       clock.advance(15_000)
       await turn()
     }
-    // What nobody needs is closed, up to the one that holds the lock and the one that reads the clock.
+    // Unused connections are closed, except the one that holds the lock and the one that reads the clock.
     expect(server.open.length).toBeLessThanOrEqual(2)
     await connections.close()
     expect(server.open).toEqual([])

@@ -47,7 +47,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     return { pool, clock, place, sessions, clocks }
   }
 
-  it('have limits and an isolation of their own, whatever the defaults of the server are', async () => {
+  it('have their own limits and isolation, whatever the defaults of the server are', async () => {
     const { pool, place } = await connections()
     const name = new URL(place.location).pathname.slice(1)
     const expected = {
@@ -70,7 +70,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     expect(found).toEqual(expected)
   })
 
-  it('know a server again that shows times in another zone', async () => {
+  it('recognize a server that shows times in another zone', async () => {
     const { location } = await on.newPlace()
     const connector = new Connector(targetOf(location))
     const lifeOf = async (): Promise<string> => {
@@ -84,7 +84,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     expect(await lifeOf()).toBe(before)
   })
 
-  it('say when another server, or another life of it, has the place of the one before', async () => {
+  it('report once that another server, or a restarted one, answers at the address', async () => {
     const { pool } = await connections(undefined, (asked) => (asked < 3 ? 'one' : 'other'))
     const met: string[] = []
     pool.onOtherServer(() => met.push('other'))
@@ -103,7 +103,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     let ended = 0
     for (const { client } of sessions) client.once('end', () => ended++)
     await end()
-    clock.advance(UPKEEP_MS) // they were all needed since the last one
+    clock.advance(UPKEEP_MS) // All of them were needed since the last upkeep.
     await pool.use(backend)
     expect(ended).toBe(0)
     const upkeep = (): boolean => {
@@ -126,7 +126,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     expect(new Set(pids).size).toBeLessThanOrEqual(2)
   })
 
-  it('refuse all who wait when none can be made, and try again for the next', async () => {
+  it('refuse all waiting callers when none can be made, and try again for the next caller', async () => {
     let isDown = true
     const down = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
     const { pool } = await connections(() => (isDown ? down : undefined))
@@ -136,7 +136,7 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     expect(await pool.use(backend)).toBeGreaterThan(0)
   })
 
-  it('refuse who has waited too long', async () => {
+  it('refuse a caller that has waited too long', async () => {
     const { pool, clock } = await connections()
     const { end } = await occupy(pool, 10)
     const late = pool.use(backend).then(

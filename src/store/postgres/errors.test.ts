@@ -6,6 +6,6 @@ it.each(['XX001', 'XX002'])('reports the code %s as damage', (code) => {
   expect(error).toMatchObject({ code: 'store_damaged', details: { found: `invalid page in block 0 (${code})` } })
 })
 
-it.each(['40P01', '53200', '58030'])('takes the code %s for one that may pass', (code) => {
+it.each(['40P01', '53200', '58030'])('treats the code %s as temporary', (code) => {
   expect(toStoreError(Object.assign(new Error('no'), { code }), 'a.write')).toMatchObject({ code: 'store_unavailable' })
 })

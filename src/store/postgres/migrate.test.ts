@@ -17,19 +17,19 @@ const before = { generation: GENERATION - 1, schema_from: GENERATION - 1, schema
 const node = { incarnation: 1, name: 'a', version: '1.0', beat: 5, ...before }
 const tooFar = { ...node, generation: GENERATION - 2, schema_from: GENERATION - 2, schema_to: GENERATION - 1 }
 
-it('lets nodes of the version before run on when a migration expands, or removes what they do not use', () => {
+it('a migration may run beside nodes of the version before if it only adds, or removes what they do not use', () => {
   expect(refusalOf(migration({ breaking: false }), [node, { ...node, ...SCHEMA_RANGE }])).toBeUndefined()
   expect(refusalOf(migration({ breaking: true, worksFrom: GENERATION - 1 }), [node])).toBeUndefined()
   expect(FIRST_RANGE.schema_to).toBe(2)
 })
 
-it('is refused beside nodes that do not work with it', () => {
+it('a migration is refused beside nodes that do not work with it', () => {
   const refused = refusalOf(migration({ breaking: true }), [node, { ...node, name: 'b', ...SCHEMA_RANGE }])
   expect(refused?.error).toMatchObject({ code: 'nodes_too_old', details: { nodes: ['"a" (version 1.0)'] } })
   expect(refused?.error.message).toContain('step 99, test')
 })
 
-it('is refused beside nodes of two versions before', () => {
+it('a migration is refused beside nodes of two versions before', () => {
   const refused = refusalOf(migration({ breaking: false }), [node, { ...tooFar, name: 'far' }])
   expect(refused?.error).toMatchObject({ code: 'node_versions_apart', details: { nodes: ['"far" (version 1.0)'] } })
 })
@@ -49,7 +49,7 @@ describeOnStore('postgres', 'the first migration', (open, on) => {
     await raw({ location, dataDir: '' }).execute(`DROP DATABASE ${latin} WITH (FORCE)`)
   })
 
-  it('says what a user lacks who may not create tables', async () => {
+  it('says which right a user lacks who may not create tables', async () => {
     const { location } = await on.newPlace()
     const url = new URL(location)
     url.username = `${nameOf(location)}_poor`
@@ -73,7 +73,7 @@ describeOnStore('postgres', 'the first migration', (open, on) => {
     expect(report).toEqual({ kind: 'unusable', reason: expect.stringContaining(found) })
   })
 
-  it('is not made again when a schema is created that the search path names first', async () => {
+  it('does not run again when a schema is created that the search path names first', async () => {
     const place = await on.newPlace()
     await (await open(place)).close()
     await raw(place).execute('CREATE SCHEMA homeport')

@@ -84,7 +84,7 @@ describeOnStore('postgres', 'concurrent transactions', (openStore, on) => {
     const name = new URL(place.location).pathname.slice(1)
     await raw(place).execute(`ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'`)
     const store = await openStore(place)
-    // With an older snapshot, a transaction would count the turns of a queue as they were before it got the lock.
+    // With an older snapshot, a transaction would count the turns of a queue from before it got the lock.
     expect(await store.run(isolationOfWrite, {})).toEqual([{ transaction_isolation: 'read committed' }])
     expect(await store.run(isolationOfRead, {})).toEqual([{ transaction_isolation: 'repeatable read' }])
   })

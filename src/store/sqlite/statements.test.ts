@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { openSqlite } from '../../base/index.js'
 import { PreparedStatements } from './statements.js'
 
-it('prepares a statement once, and drops the oldest when there are too many', () => {
+it('a statement is prepared once, and the oldest is dropped when there are too many', () => {
   const db = openSqlite(':memory:')
   try {
     const statements = new PreparedStatements(db, 2)

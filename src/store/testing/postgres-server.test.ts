@@ -24,7 +24,7 @@ async function ask(server: PostgresServer, statement: string): Promise<Record<st
   }
 }
 
-it('keeps what was committed over an immediate restart, a stop, a pause and a promotion', async () => {
+it('a PostgreSQL of the tests keeps committed rows over an immediate restart, a stop, a pause and a promotion', async () => {
   const primary = await started(startPostgresServer('crash'))
   await ask(primary, 'CREATE TABLE kept (n int)')
   await ask(primary, 'INSERT INTO kept VALUES (1)')
@@ -50,5 +50,5 @@ it('keeps what was committed over an immediate restart, a stop, a pause and a pr
   await standby.promote()
   await ask(standby, 'INSERT INTO kept VALUES (4)')
   expect(await ask(standby, 'SELECT n FROM kept ORDER BY n')).toEqual([1, 2, 3, 4].map((n) => ({ n })))
-  standby.pause() // it can be stopped all the same
+  standby.pause() // A paused server can be stopped too.
 })

@@ -93,7 +93,7 @@ describe('why a run waits', () => {
     expect((await reasonsOf({}))[0]).toContain('without sending another step')
   })
 
-  it('drops deliveries in flight after the timeout of an attempt', () => {
+  it('forgets deliveries in flight after the timeout of an attempt', () => {
     const inFlight = new InFlightDeliveries(1_000)
     const begin = (seq: number, startedAt: number): void =>
       inFlight.begin({ seq, times: { dueAt: NOW, heldMs: 0, lineMs: 0, startedAt }, branch: () => undefined })

@@ -9,7 +9,7 @@ import { runLogs } from './log-runs.js'
 const NOW = 1_700_000_000_000
 const STEPS = 1_500
 const IDS = Array.from({ length: STEPS }, (_, index) => index + 1)
-/** With a scan of the whole list for each step, each of these logs took 5 s to 50 s and blocked everything else. */
+/** With a scan of the whole list for each step, each of these logs would take 5 s to 50 s and block everything else. */
 const TIMEOUT_MS = 4_000
 
 const DELIVERY = { url: 'https://x.test/w', method: 'POST', headers: '{}', config: '{}', max_retries: 3, labels: '' }
@@ -116,7 +116,7 @@ describe('the log of a run whose steps are too large', () => {
     expect(shown).toMatchObject({ stepId: 1, stepName: 'a,"out":b', state: 'STEP_SUCCESS', out })
   })
 
-  it('does not say so of a step that is no JSON', async () => {
+  it('does not say so about a step that is no JSON', async () => {
     const broken = Buffer.from('{"stepId":1,"stepName":"a","out":"broken')
     expect(JSON.stringify(await logOf([element(1, '', { body: broken })]))).not.toContain('left out')
     const short = json({ stepId: 1, stepName: 'a', stepType: 'Run', out: 'whole' })
@@ -188,7 +188,7 @@ describe('the log of a run', () => {
     const { workflowRunId } = await client.trigger({ url: `${app.url}/shaky`, retries: 5, retryDelay: '5' })
     const ended = await suite.service.ended(workflowRunId)
     expect(ended.workflowState).toBe('RUN_SUCCESS')
-    // Deliveries are settled after what they brought about, the one that ended the run after its end.
+    // A delivery is settled after its effects: the one that ended the run, after the end of the run.
     const texts = ['flaky is not ready', 'branch is not ready', '"busy"', 'end is not ready']
     const run = await suite.service.when(workflowRunId, 'the attempts of all deliveries', (seen) =>
       texts.every((text) => JSON.stringify(seen).includes(text)),

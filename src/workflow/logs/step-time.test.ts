@@ -16,7 +16,7 @@ const stepOf = (run: SeenRun, name: string) => {
   return step as { state: string; createdAt: number; time?: SeenTime }
 }
 
-/** Its phases without those that every step may have by chance. */
+/** The phases of a step, without those that any step may have by chance. */
 const phasesOf = (run: SeenRun, name: string) =>
   (stepOf(run, name).time?.phases ?? [])
     .map(({ phase }) => phase)
@@ -24,7 +24,7 @@ const phasesOf = (run: SeenRun, name: string) =>
 
 const sumOf = ({ phases }: SeenTime): number => phases.reduce((sum, { ms }) => sum + ms, 0)
 
-/** Programs that take a moment, so that no phase of theirs is shorter than a millisecond. */
+/** Keeps a program busy for a moment, so that none of its phases is shorter than a millisecond. */
 const aMoment = () => new Promise<void>((resolve) => void systemClock.after(5, resolve))
 
 describe('the time of a step', () => {
@@ -129,7 +129,7 @@ describe('the time of a step', () => {
     expect(time && time.from + sumOf(time)).toBe(createdAt)
   })
 
-  it('of a parallel sleep that had ended is no reason to show it as cancelled when its run fails next', async () => {
+  it('of a parallel sleep that has ended does not make it look cancelled when its run fails next', async () => {
     const app = await host({
       '/w': {
         route: async (context) => {

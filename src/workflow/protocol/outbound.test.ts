@@ -96,7 +96,7 @@ describe('the request of a delivery', () => {
   it.each([
     ['result', 'fromCallback'],
     ['failure', 'failureCall'],
-  ] as const)('with a %s has no version, or the SDK would take it for a list', (role, kind) => {
+  ] as const)('with a %s has no version, because the SDK would take the body for a list', (role, kind) => {
     const { headers, body } = outboundOf(message({ role }), ofOther(kind))
     expect(text(body)).toBe('body')
     expect(headers['Upstash-Workflow-Runid']).toEqual(['wfr_1'])
@@ -106,7 +106,7 @@ describe('the request of a delivery', () => {
   it('leaves out a list that is too large', () => {
     const large = ofStep([{ message_id: 'msg_a', body: new Uint8Array(INLINE_LIMIT_BYTES + 1) }])
     expect(outboundOf(message({ role: 'step' }), large).body).toBeUndefined()
-    // It was not even read.
+    // The same for a list that was not read because of its size.
     expect(outboundOf(message({ role: 'step' }), ofStep([])).body).toBeUndefined()
   })
 })

@@ -70,7 +70,7 @@ describe('a cancelled run', () => {
     expect(messages.filter((message) => message.workflowRunId === workflowRunId)).toEqual([])
   })
 
-  it('has its request in flight aborted; the outcome and the late step are ignored', async () => {
+  it('has its request in flight aborted, and its outcome and late step ignored', async () => {
     let release = (): void => undefined
     let began = false
     const app = await host({

@@ -9,7 +9,7 @@ const trigger = {
   headers: { ...message.headers, 'Upstash-Workflow-Init': 'true', 'Upstash-Workflow-RunId': 'wfr_one' },
 }
 
-describeOnEveryStore('a limit of messages a day and workflow runs', (openStore) => {
+describeOnEveryStore('the refusal of a batch beyond the limit of messages a day', (openStore) => {
   it('names the runs of a batch that were stored when its messages exceed the limit', async () => {
     const service = await startWorkflows({ store: await openStore(), dailyMessages: 2 })
     const batch = async (items: readonly object[]) => {

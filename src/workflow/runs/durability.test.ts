@@ -24,7 +24,7 @@ import * as runsLogs from '../transactions/runs-logs.js'
 import * as runsNotify from '../transactions/runs-notify.js'
 import * as runsSubmit from '../transactions/runs-submit.js'
 
-/** On a busy machine its second may have passed before anybody looks. */
+/** On a busy machine the sleep of a second may have ended before the test looks. */
 const isAsleep = ({ steps }: SeenRun): boolean => steps.some((step) => step.steps[0]?.stepType === 'SleepFor')
 
 describeOnEveryStore('runs across a restart of everything', (openStore, { newPlace }) => {

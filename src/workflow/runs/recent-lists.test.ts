@@ -25,7 +25,7 @@ describe('the cache of lists that have grown lately', () => {
     const lists = new RecentLists()
     lists.started(runOf(1), step('a'), delivery)
     lists.appended(1, 1, step('b'))
-    // Not replayed by programs.
+    // This element is none that programs replay.
     lists.appended(1, 2)
     lists.appended(1, 3, step('c'))
     expect(idsOf(lists, 1, 'b')).toEqual(['a', 'b'])
@@ -34,7 +34,7 @@ describe('the cache of lists that have grown lately', () => {
     expect(idsOf(lists, 2, 'a')).toBeUndefined()
   })
 
-  it('keeps lists without gaps, or not at all until they are read again', () => {
+  it('keeps a list only without gaps: otherwise it drops it until it is read again', () => {
     const lists = new RecentLists()
     lists.started(runOf(1), step('a'), delivery)
     lists.appended(1, 2, step('c'))
@@ -60,7 +60,7 @@ describe('the cache of lists that have grown lately', () => {
     expect(idsOf(lists, 2, 'a')).toBeUndefined()
   })
 
-  it('keeps a request that was built ahead only for the place that the element got, and until it is sent', () => {
+  it('keeps a request that was built ahead until it is sent, if its element got the expected place', () => {
     const lists = new RecentLists()
     const ahead = (messageId: string, runSeq: number | undefined, position: number) => {
       const outbound = { url: 'https://x.test/w', method: 'POST', headers: {}, body: Buffer.alloc(100) }
@@ -70,7 +70,7 @@ describe('the cache of lists that have grown lately', () => {
     lists.started(runOf(1), step('a'), delivery, first)
     const upcoming = lists.withNext(1, step('b'))
     expect(upcoming).toMatchObject({ runSeq: 1, position: 1, list: [{ messageId: 'a' }, { messageId: 'b' }] })
-    // Asking for it has changed nothing.
+    // The question has not changed the list.
     expect(idsOf(lists, 1, 'b')).toBeUndefined()
     expect(lists.upTo(1, 'a')?.outbound).toBe(first.outbound)
     expect(lists.upTo(1, 'a')?.outbound).toBeUndefined()

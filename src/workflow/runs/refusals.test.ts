@@ -125,7 +125,7 @@ describe('a step that is too large', () => {
   })
 })
 
-describe('texts that a delivery would have to send in a header and cannot', () => {
+describe('texts that are not valid in a header of a delivery', () => {
   const suite = useWorkflows()
   const url = 'http://127.0.0.1:9/w'
   const batch = async (headers: Record<string, string>) => {
@@ -142,7 +142,7 @@ describe('texts that a delivery would have to send in a header and cannot', () =
   })
 
   it.each(['a#b', 'a?b', 'a%41', 'a\\b', '..'])(
-    'nor may an id hold what an SDK cannot put into a path: %s',
+    'are refused in a run id, as are characters that an SDK cannot put into a path: %s',
     async (runId) => {
       const { status, body } = await batch({ ...start, 'Upstash-Workflow-RunId': runId })
       expect([status, body]).toEqual([400, expect.stringContaining('any of / \\\\ ? # %')])

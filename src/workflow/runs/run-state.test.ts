@@ -46,7 +46,7 @@ describe('the verdict on the outcome of a delivery', () => {
   })
 
   const roles: readonly Role[] = ['contact', 'first', 'untried', 'step', 'call', 'result', 'failure']
-  it.each(roles)('%s: a retry is a retry', (role) => {
+  it.each(roles)('%s: a retry stays a retry', (role) => {
     expect(judge(role, { kind: 'retry', at: 7 }, plain)).toEqual({ kind: 'retry', at: 7 })
   })
 })

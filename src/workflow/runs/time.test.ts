@@ -81,7 +81,7 @@ describe('runs and time', () => {
     expect(await suite.service.client.getWaiters({ eventId: 'never' })).toEqual([])
   })
 
-  it('keeps an event for a named run until it waits', async () => {
+  it('keeps an event that is sent to a run until the run waits for it', async () => {
     const app = await host({
       '/late': {
         route: async (context) => {
@@ -134,7 +134,7 @@ describe('runs and time', () => {
       },
     })
     const { workflowRunId } = await suite.service.client.trigger({ url: `${app.url}/parallel` })
-    // By then everything else has ended.
+    // All other branches have ended by then.
     advanceTo(await dueAt(workflowRunId))
     const run = await suite.service.ended(workflowRunId)
     expect(run).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '["ran",null,"third","other"]' })

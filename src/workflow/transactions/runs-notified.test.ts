@@ -27,7 +27,7 @@ const start = (runId: string): Submission => ({
   },
 })
 
-describeOnEveryStore('the events that came', (openStore) => {
+describeOnEveryStore('events', (openStore) => {
   let store: Store
   let accountId: string
 
@@ -54,7 +54,7 @@ describeOnEveryStore('the events that came', (openStore) => {
       record: { step: { stepName }, url: columns.url, timeoutUrl: columns.url, headers: {} },
     })
 
-  it('are noted with what they did, also if nobody waited', async () => {
+  it('are noted with their effect, also if no run waited', async () => {
     const ids = Array.from({ length: 12 }, (_, index) => `run-${String(index).padStart(2, '0')}`)
     await store.run(runsSubmit.submit, { accountId, submissions: ids.map(start), at: AT })
     for (const id of ids) await wait(id, 'paid')
@@ -107,7 +107,7 @@ describeOnEveryStore('the events that came', (openStore) => {
     const accounts = [accountId, newId('acc_', AT)]
     for (accountId of accounts) await store.run(runsSubmit.submit, { accountId, submissions: [start('same')], at: AT })
     for (accountId of accounts) await wait('same', 'paid')
-    // The first step of the run stays where it is.
+    // The first step of the run is not woken.
     expect(await notify('paid')).toMatchObject({ released: [{ runId: 'same' }], offers: [{ account_id: accountId }] })
     for (const eventId of ['later', 'later', 'else'])
       expect((await notify(eventId, { runId: 'same' })).kind).toBe('kept')

@@ -23,7 +23,7 @@ const readDue = read('test.readRunDue', function* (args: { runSeq: number }): Tr
 })
 const undo = write('test.undoRuns', undoRuns)
 
-it('moves the beginning of a burst with a run that is brought back later by the time that it was cancelled', () => {
+it('a run that is brought back with a held clock moves the beginning of its burst by the time it was cancelled', () => {
   const store = new MemoryStore()
   const trigger = (runId: string, at: number): number => {
     const rule = { kind: 'debounce', key: 'cart', delayMs: 10 * MINUTE, maxDelayMs: 60 * MINUTE } as const

@@ -19,7 +19,7 @@ import { attachRuns } from './run-part.js'
 import { RUN_PLANTS } from './run-plants.js'
 import { Sdk } from './sdk.js'
 
-/** What the simulation meets once in thousands of seeds, played as it was found. */
+/** A scene that the simulation meets once in thousands of seeds, replayed as it was found. */
 
 const memory = new ClusterMemory()
 afterAll(() => memory.close())
@@ -51,8 +51,8 @@ function nodesWithRuns(names: readonly string[]) {
 }
 
 /**
- * The workflow is paused while a node is paused, and declared dead. Then the node wakes up, with a trigger in its socket and all
- * that it knew before. Answers what was broken, and whether the node has accepted the trigger.
+ * A node is paused and declared dead. Meanwhile another node pauses the workflow. Then the first node wakes up with its old
+ * knowledge and a trigger in its socket. Returns the broken guarantee, and whether the node has accepted the trigger.
  */
 async function wakesUpDead({ patch }: Plant) {
   const { timeline, runs, nodes, pass } = nodesWithRuns(['a', 'b'])

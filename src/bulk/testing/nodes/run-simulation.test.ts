@@ -9,9 +9,9 @@ const memory = new ClusterMemory()
 afterAll(() => memory.close())
 const parts = [runPart]
 
-it('keeps its promises about runs and bulk cancels on several nodes', async () => {
+it('several nodes keep their guarantees about runs and bulk cancels', async () => {
   const problems: string[] = []
-  // In the second one the store loses the end of a batch.
+  // With the second seed the store loses the end of a batch.
   for (const seed of [1, 980_085]) {
     const { problem } = await new Simulation(memory, seed, { parts }).play()
     if (problem !== undefined)
@@ -33,7 +33,7 @@ const mistakes = [
   ['let runs begin while their workflow is paused', 1],
   ['deliver nothing of a restarted run', 1],
 ] as const
-it.each(sampled(mistakes, 4))('would find a mistake: %s', async (name, from) => {
+it.each(sampled(mistakes, 4))('the simulation would find a mistake: %s', async (name, from) => {
   let seed = from - 1
   let problem: string | undefined
   while (problem === undefined && seed < from + MORE)
