@@ -46,7 +46,7 @@ it('compiles a program once', () => {
   expect(readdirSync(folder)).toHaveLength(2)
 })
 
-it('compiles a new text of the same length, which V8 cannot tell from the old one', () => {
+it('compiles a changed program of the same length, which V8 cannot distinguish from the old one', () => {
   write(41)
   live()
   write(42)
@@ -57,11 +57,11 @@ it('compiles a new text of the same length, which V8 cannot tell from the old on
 })
 
 it.each<[string, (path: string) => void]>([
-  ['of which a byte is damaged, on which V8 would crash', (path) => damage(path)],
+  ['with a damaged byte, on which V8 would crash', (path) => damage(path)],
   ['that is cut off', (path) => truncateSync(path, 100)],
   ['that is empty', (path) => truncateSync(path, 0)],
   ['that others may write', (path) => chmodSync(path, 0o666)],
-])('replaces a file %s', (_, harm) => {
+])('replaces a compiled file %s', (_, harm) => {
   write(41)
   live()
   harm(join(folder, compiled()))

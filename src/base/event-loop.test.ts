@@ -44,7 +44,7 @@ it('serves other callbacks while many tasks do long work', async () => {
   expect(looks).toBeGreaterThanOrEqual(40)
 })
 
-it('measures the work of all callers in one turn, and starts again with the next turn', async () => {
+it('the time of all callers in one turn of the event loop counts together, and from 0 in the next turn', async () => {
   await yieldToEventLoop()
   expect(isTurnSpent()).toBe(false)
   work(15)

@@ -12,7 +12,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(directory, { recursive: true }))
 
-it('replaces the content, restricts the file to its owner and leaves no other file behind', async () => {
+it('writing replaces the content, restricts the file to its owner and leaves no other file behind', async () => {
   await writeFile(path, 'much longer than what follows', { mode: 0o644 })
   await replaceFile(path, 'new')
   expect(await readFile(path, 'utf8')).toBe('new')
@@ -43,7 +43,10 @@ it('makes a folder with its parents for the owner only, and leaves one that exis
   expect(() => makeFolderSync(join(path, 'below'))).toThrow('ENOTDIR')
 })
 
-it.runIf(process.platform === 'linux')('ends below a folder that answers that it does not exist', async () => {
-  await expect(makeFolder('/proc/none/below')).rejects.toThrow('ENOENT')
-  expect(() => makeFolderSync('/proc/none/below')).toThrow('ENOENT')
-})
+it.runIf(process.platform === 'linux')(
+  'making a folder fails, and does not try forever, where the system answers that its parent does not exist',
+  async () => {
+    await expect(makeFolder('/proc/none/below')).rejects.toThrow('ENOENT')
+    expect(() => makeFolderSync('/proc/none/below')).toThrow('ENOENT')
+  },
+)

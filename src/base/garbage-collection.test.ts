@@ -32,7 +32,7 @@ async function pass(ms: number): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve))
 }
 
-it('collects once after an idle time, however often idleness is reported', async () => {
+it('garbage is collected once after an idle time, however often idleness is reported', async () => {
   for (let i = 0; i < 1_000; i++) memory.noteIdle()
   await pass(9_999)
   expect([state.collected, clock.pendingTimers]).toEqual([0, 1])

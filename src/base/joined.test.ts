@@ -14,7 +14,7 @@ function gated() {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
-it('gives calls during an execution the next one, and shares it', async () => {
+it('calls during an execution share the next one', async () => {
   const { joined, end, begun } = gated()
   const first = joined.run()
   await settled()
@@ -28,7 +28,7 @@ it('gives calls during an execution the next one, and shares it', async () => {
   expect(await Promise.all([second, third])).toEqual([2, 2])
 })
 
-it('goes on after a failure', async () => {
+it('a failed execution does not keep the next one from running', async () => {
   let fails = true
   const joined = new Joined(async () => {
     if (fails) throw new Error('the store is away')

@@ -5,7 +5,7 @@ const ADDRESS = { address: '192.0.2.1', family: 4 }
 
 /** The names that the system was asked for; names of silent servers are never answered. */
 let asked: string[]
-/** The names about which a name server was asked. */
+/** The names for which a name server was asked. */
 let probed: string[]
 let giveUp: () => void
 let lookups: NameLookups
@@ -28,21 +28,21 @@ beforeEach(() => {
   })
 })
 
-it('looks a name up for all who ask at the same time, and again for those who ask later', async () => {
+it('callers at the same time share one lookup of a name, and later callers get another', async () => {
   expect(await Promise.all([lookups.find('a'), lookups.find('a'), lookups.find('a')])).toEqual(Array(3).fill([ADDRESS]))
   expect(asked).toEqual(['a'])
   expect(await lookups.find('a')).toEqual([ADDRESS])
   expect([asked, probed]).toEqual([['a', 'a'], []])
 })
 
-it('looks up names that are answered while others are silent, of which it looks up one', async () => {
+it('names that are answered are looked up while others are silent, and one silent name at a time', async () => {
   for (const name of ['silent 1', 'silent 1', 'silent 2', 'silent 3']) lookups.find(name).catch(() => undefined)
   expect(await lookups.find('b')).toEqual([ADDRESS])
   expect(await lookups.find('localhost')).toEqual([ADDRESS])
   expect([asked, probed.includes('localhost')]).toEqual([['silent 1', 'b', 'localhost'], false])
 })
 
-it('refuses a silent name that waits for another one, and tries it again later', async () => {
+it('a silent name that waits for another one is refused, and tried again later', async () => {
   lookups.find('silent 1').catch(() => undefined)
   const waiting = lookups.find('silent 2')
   giveUp()

@@ -87,7 +87,7 @@ it('refuses further clients of an owner that stay connected, while others may la
   expect([openOf([other, ...many]), limited]).toEqual([7, [['a', 1]]])
   first?.destroy()
   expect(strangers.mayKeep('a')).toBe(true)
-  // Those over HTTP count apart: the oldest is closed.
+  // Connections over HTTP count apart: the oldest one is closed.
   const http = Array.from({ length: 6 }, () => {
     const connection = connect(strangers, 'a')
     strangers.know(connection, 'a')

@@ -3,7 +3,7 @@ import { Turns } from './index.js'
 
 const settled = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
 
-it('work on one key is done one after the other, also after a failure, and beside that on other keys', async () => {
+it('work on one key takes turns, also after a failure, and runs beside the work on other keys', async () => {
   const turns = new Turns()
   const done: string[] = []
   const gates = new Map<string, (error?: Error) => void>()

@@ -43,7 +43,7 @@ it('refuses to listen beyond loopback', async () => {
   expect(await refusalOf(['--data-dir', tempDir()])).toMatch(/loopback only/)
 })
 
-it('prefers a given option to its own default, also when it is the default of `start`', async () => {
+it('prefers a given option to its own default, also when the value is the default of `start`', async () => {
   const onItsPort = ['--rest-port', '8080']
   expect(await refusalOf(onItsPort)).toMatch(/restPort.*queuePort.*8080/)
   expect(await refusalOf(['--queue-port', '8702', ...onItsPort])).toMatch(/loopback only/)

@@ -6,7 +6,7 @@ import { makeProgram } from './program.js'
 
 const nothing = (): void => undefined
 
-/** Every command that does something, with its words. */
+/** The path and the help of every command. */
 async function commands(): Promise<{ path: string; help: string }[]> {
   // The name `completion` loads all commands.
   const program = await makeProgram(['completion'], { out: nothing, err: nothing }, nothing)

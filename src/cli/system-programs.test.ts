@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { runToEnd } from './system-programs.js'
 
-it('says why a program did not succeed, also when the system does not even try to start it', async () => {
+it('the error says why a program failed, also when the system could not start it', async () => {
   const env = { PATH: '/usr/bin:/bin' }
   expect(await runToEnd('true', [], env)).toBeUndefined()
   expect(await runToEnd('false', [], env)).toBe('has failed with code 1')

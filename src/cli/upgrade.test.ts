@@ -34,7 +34,7 @@ it.each([
   expect(asked).toEqual([['GET', `/${packageFile.name}/latest`]])
 })
 
-it('does not take another program for a new version, and says when the registry does not answer', async () => {
+it('does not mistake another program for a new version, and says when the registry does not answer', async () => {
   const { url } = await startRegistry({ name: packageFile.name, version: '99.0.0' })
   const other = await upgrade(url)
   expect([other.code, other.stdout]).toEqual([1, ''])

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { PARTITIONS, partitionOfKey } from './index.js'
 
-it('gives a key the same partition for good', () => {
+it('a key has the same partition for good', () => {
   expect(partitionOfKey('acc_1', 'payments')).toBe(partitionOfKey('acc_1', 'payments'))
   expect([
     partitionOfKey('acc_1', 'a'),
@@ -16,7 +16,7 @@ it('gives a key the same partition for good', () => {
   `)
 })
 
-it('spreads keys evenly', () => {
+it('keys are spread evenly over the partitions', () => {
   const counts = new Array<number>(PARTITIONS).fill(0)
   for (let key = 0; key < 64_000; key++) {
     const partition = partitionOfKey('acc_1', `user-${key}`)

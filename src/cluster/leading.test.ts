@@ -8,11 +8,11 @@ import { DirectLinks } from './testing/direct-links.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
 
-/** What the leader's modules hear when its process stands still for a while, and it is the leader again before a look ends. */
+/** What the modules of a leader are notified of when its process freezes, and it leads again before a look has ended. */
 
 const ME = 1
 
-/** A store that has this node as the leader and answers looks only when it is let. */
+/** A store with this node as the leader, which answers looks only when the test lets it. */
 function storeOfLeader() {
   const looks: (() => void)[] = []
   const seen = {
@@ -30,7 +30,7 @@ function storeOfLeader() {
   return { store: { run } as unknown as Store, answerLooks: () => looks.splice(0).forEach((answer) => void answer()) }
 }
 
-it('hear that it could not act, although no look has ended meanwhile', async () => {
+it('modules of the leader are notified that it could not act, although no look has ended meanwhile', async () => {
   const { store, answerLooks } = storeOfLeader()
   const clock = new ManualClock()
   const cluster = new Clustered({
@@ -59,7 +59,7 @@ it('hear that it could not act, although no look has ended meanwhile', async () 
   cluster.onLeader((isLeader) => heard.push(isLeader))
   expect(cluster.isLeader).toBe(true)
 
-  // No promise settles meanwhile; then the answer to a beat comes before that to the look.
+  // The process stands still: no promise settles. Then the beat is answered before the look.
   clock.advance(4_500)
   expect(cluster.isLeader).toBe(false)
   await settle()

@@ -4,7 +4,7 @@ import { type PlantedBugs, SimulatedNodes } from './testing/simulated-nodes.js'
 
 const at = (monotonicMs: number, wallMs = monotonicMs) => ({ monotonicMs, wallMs })
 
-it('may act until 4 s after the last beat was sent, by both clocks', () => {
+it('a node may act until 4 s after it sent its last beat, by both clocks', () => {
   const tenure = new Tenure()
   expect(tenure.mayAct(0, 0)).toBe(false)
   tenure.beaten(at(1_000, 50_000))
@@ -13,7 +13,7 @@ it('may act until 4 s after the last beat was sent, by both clocks', () => {
   expect(tenure.mayAct(1_001, 54_000)).toBe(false)
 })
 
-it('counts the latest beat, in whichever order the answers come', () => {
+it('a node counts its latest beat, in whichever order the answers arrive', () => {
   const tenure = new Tenure()
   tenure.beaten(at(3_000))
   tenure.beaten(at(1_000))
@@ -31,11 +31,11 @@ function silentAt(watch: DeathWatch, fromMs: number, untilMs: number, beat = 7):
   return undefined
 }
 
-it('finds a node silent after 5 s of the same beat', () => {
+it('a node counts as silent after 5 s with the same beat', () => {
   expect(silentAt(new DeathWatch(), 0, 20_000)).toBe(5_000)
 })
 
-it('starts again after another beat and a failed look', () => {
+it('the 5 s start again after another beat and after a failed look', () => {
   const watch = new DeathWatch()
   expect(silentAt(watch, 0, 4_500)).toBeUndefined()
   expect(silentAt(watch, 5_000, 9_500, 8)).toBeUndefined()
@@ -43,7 +43,7 @@ it('starts again after another beat and a failed look', () => {
   expect(silentAt(watch, 10_000, 40_000, 8)).toBe(15_000)
 })
 
-it('counts a look that is late, or slow, as one that is neither', () => {
+it('a late or slow look counts like one that is neither', () => {
   const watch = new DeathWatch()
   expect(silentAt(watch, 0, 3_000)).toBeUndefined()
   // 60 s late, then 10 s slow.
@@ -51,7 +51,7 @@ it('counts a look that is late, or slow, as one that is neither', () => {
   expect(silentAt(watch, 75_000, 90_000)).toBe(75_500)
 })
 
-it('finds a node silent although every look is late and slow, as on a busy machine', () => {
+it('a node counts as silent although every look is late and slow, as on a busy machine', () => {
   const watch = new DeathWatch()
   let silentMs: number | undefined
   for (let nowMs = 0; nowMs < 60_000 && silentMs === undefined; nowMs += 4_000) {
@@ -74,7 +74,7 @@ function seededRandom(seed: number): () => number {
 
 const SEEDS = Number(process.env.HOMEPORT_TEST_SEEDS ?? 25)
 
-it('keeps its promises under pauses, kills, slow calls, lost answers and outages of the store', () => {
+it('nodes keep their guarantees under pauses, kills, slow calls, lost answers and outages of the store', () => {
   let declaredDead = 0
   for (let seed = 1; seed <= SEEDS; seed++) {
     const nodes = new SimulatedNodes(seededRandom(seed))
@@ -84,19 +84,19 @@ it('keeps its promises under pauses, kills, slow calls, lost answers and outages
   expect(declaredDead).toBeGreaterThan(SEEDS / 4)
 })
 
-it('declares nobody dead because the store was away', () => {
+it('no node is declared dead because the store was away', () => {
   for (let seed = 1; seed <= 5; seed++) {
     const nodes = new SimulatedNodes(seededRandom(seed), {}, 'outages')
     expect([nodes.run(), nodes.declaredDead]).toEqual([undefined, 0])
   }
 })
 
-// The seeds before do not meet the mistake; more are searched in case the simulation has changed.
+// Earlier seeds do not meet the mistake; later ones are searched in case the simulation has changed.
 it.each<[string, PlantedBugs, number]>([
   ['declare dead without the beat', { buryWithoutBeat: true }, 46],
   ['take without being live', { claimWithoutLive: true }, 342],
   ['act from the time of the answer', { tenureFromReply: true }, 10],
-])('would find a mistake: %s', (_, bugs, from) => {
+])('the simulation would find a mistake: %s', (_, bugs, from) => {
   let seed = from
   while (seed < 3_000 && new SimulatedNodes(seededRandom(seed), bugs).run() === undefined) seed++
   expect(seed).toBeLessThan(3_000)

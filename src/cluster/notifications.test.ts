@@ -24,7 +24,7 @@ it('an announcement whose handler fails holds up later ones of its module only, 
   expect(handled).toEqual(['accounts', 'fence', 'lift'])
 })
 
-it('sets an announcement aside that can never be handled, once nobody waits for it any more, and names it', async () => {
+it('an announcement that can never be handled is set aside and named, once nobody waits for it', async () => {
   const log = recordedLog(['error'])
   let nowMs = 0
   const deps = { logger: log.logger, nowMs: () => nowMs }
@@ -51,7 +51,7 @@ it('sets an announcement aside that can never be handled, once nobody waits for 
   ])
 })
 
-it('handles an announcement once although two looks see it, of which the second ends first', async () => {
+it('an announcement is handled once although two looks see it and the second one ends first', async () => {
   const notifications = new Notifications({ logger: silentLogger } as unknown as NotificationsDeps)
   const handled: string[] = []
   let goOn = () => {}

@@ -16,8 +16,8 @@ function partitionsOf(owned: Readonly<Record<number, number>>): PartitionView[] 
   return Array.from({ length: 64 }, (_, partition) => ({ partition, owner: owners[partition] ?? null, epoch: 1 }))
 }
 
-describe('what a node does about partitions', () => {
-  it('takes what nobody has, up to its share', () => {
+describe('a node that looks at the partitions', () => {
+  it('takes partitions without an owner, up to its share', () => {
     const nodes = [node(1), node(2), node(3)]
     expect(planOwnership({ me: 1, nodes, partitions: partitionsOf({}) }).take).toBe(22)
     expect(planOwnership({ me: 1, nodes, partitions: partitionsOf({ 1: 20, 2: 22, 3: 20 }) }).take).toBe(2)
@@ -34,7 +34,7 @@ describe('what a node does about partitions', () => {
     expect(planOwnership({ me: 3, nodes, partitions: partitionsOf({ 3: 20 }) }).take).toBe(0)
   })
 
-  it('takes while it drains if no other node can', () => {
+  it('takes partitions while it drains if no other node can', () => {
     const drained = [node(1, { state: 'draining' }), node(2, { state: 'draining' })]
     expect(planOwnership({ me: 1, nodes: drained, partitions: partitionsOf({ 2: 24 }) }).take).toBe(32)
     const uneven = partitionsOf({ 1: 40, 2: 24 })
@@ -45,7 +45,7 @@ describe('what a node does about partitions', () => {
     expect(planOwnership({ me: 1, nodes: others, partitions: partitionsOf({}) }).take).toBe(0)
   })
 
-  it('gives its part of the difference to the node with the fewest', () => {
+  it('gives its part of the difference to the node with the fewest partitions', () => {
     const nodes = [node(1), node(2), node(3)]
     const give = (owned: Readonly<Record<number, number>>) =>
       planOwnership({ me: 1, nodes, partitions: partitionsOf(owned) }).give
@@ -55,7 +55,7 @@ describe('what a node does about partitions', () => {
     expect(give({ 1: 22, 2: 21, 3: 21 })).toBeUndefined()
   })
 
-  it('spreads what a draining node has', () => {
+  it('spreads the partitions of a draining node', () => {
     const nodes = [node(1, { state: 'draining' }), node(2), node(3)]
     const partitions = partitionsOf({ 1: 24, 2: 18, 3: 22 })
     const heirs = [...planDrain({ me: 1, nodes, partitions }, [0, 1, 2, 3, 4, 5]).values()]
@@ -64,7 +64,7 @@ describe('what a node does about partitions', () => {
   })
 })
 
-describe('what a node holds', () => {
+describe('the holdings of a node', () => {
   const holding = () => {
     const holdings = new Holdings()
     const calls: unknown[] = []
@@ -77,7 +77,7 @@ describe('what a node holds', () => {
     return { holdings, calls }
   }
 
-  it('ignores rows of an older epoch, and answers that come late', () => {
+  it('ignore rows of an older epoch, and late answers', () => {
     const { holdings, calls } = holding()
     holdings.reconcile(1, [{ partition: 5, owner: 2, epoch: 2 }])
     expect(holdings.owns(5)).toBe(true)
@@ -91,7 +91,7 @@ describe('what a node holds', () => {
     ])
   })
 
-  it('follows the store when that has lost commits, unless a look was sent before a change', () => {
+  it('follow a store that has lost commits, unless the look was sent before a change', () => {
     const { holdings, calls } = holding()
     const before = holdings.epochs
     holdings.gain(1, [{ partition: 5, epoch: 4 }])
@@ -101,7 +101,7 @@ describe('what a node holds', () => {
     holdings.reconcile(1, [{ partition: 5, owner: 2, epoch: 3 }], holdings.epochs)
     expect([holdings.owns(5), holdings.ownerOf(5), calls.at(-1)]).toEqual([false, 2, ['lost', 5]])
     holdings.gain(1, [{ partition: 5, epoch: 4 }])
-    // Another node has made an epoch of the same number since.
+    // Since then another node has begun an epoch with the same number.
     holdings.reconcile(1, [{ partition: 5, owner: 3, epoch: 4 }], holdings.epochs)
     expect([holdings.owns(5), holdings.ownerOf(5)]).toEqual([false, 3])
     const back = holdings.reconcile(1, [{ partition: 5, owner: 1, epoch: 2 }], holdings.epochs)
@@ -110,7 +110,7 @@ describe('what a node holds', () => {
     expect(holdings.owns(5)).toBe(true)
   })
 
-  it('loses what another node owns, and finds what came back', () => {
+  it('lose partitions that another node owns, and find partitions that came back', () => {
     const { holdings, calls } = holding()
     expect(holdings.reconcile(1, [{ partition: 5, owner: 1, epoch: 5 }])).toEqual({
       arriving: [{ partition: 5, epoch: 5 }],
@@ -125,7 +125,7 @@ describe('what a node holds', () => {
     ])
   })
 
-  it('does not trust the row of what it may have given away', () => {
+  it('do not trust the row of a partition that they may have given away', () => {
     const { holdings } = holding()
     holdings.leave([5])
     expect([holdings.owns(5), holdings.has(5)]).toEqual([false, true])
@@ -138,7 +138,7 @@ describe('what a node holds', () => {
     expect(holdings.owns(5)).toBe(true)
   })
 
-  it('keeps a partition that came back before the answer to giving it away', () => {
+  it('keep a partition that came back before the answer to giving it away', () => {
     const { holdings, calls } = holding()
     holdings.reconcile(1, [{ partition: 5, owner: 2, epoch: 4 }])
     holdings.gain(1, [{ partition: 5, epoch: 5 }])
@@ -147,7 +147,7 @@ describe('what a node holds', () => {
     expect([holdings.owns(5), holdings.ownerOf(5), calls.at(-1)]).toEqual([true, 1, ['gained', { partition: 5 }]])
   })
 
-  it('gains nothing twice in one epoch, not even what it has lost since', () => {
+  it('gain no partition twice in one epoch, not even one that was lost since', () => {
     const { holdings, calls } = holding()
     holdings.gain(1, [{ partition: 5, epoch: 3 }])
     expect(calls).toEqual([['gained', { partition: 5 }]])
@@ -156,7 +156,7 @@ describe('what a node holds', () => {
     expect([holdings.owns(5), calls.slice(1)]).toEqual([false, [['lost', 5]]])
   })
 
-  it('acts again on what it keeps, with the notes, but not on what it has lost meanwhile', () => {
+  it('act again on partitions that stay, with the notes, but not on those lost meanwhile', () => {
     const { holdings, calls } = holding()
     holdings.gain(
       1,
@@ -174,7 +174,7 @@ describe('what a node holds', () => {
     expect(calls).toHaveLength(4)
   })
 
-  it('chooses partitions for new messages in turn: own ones that stay, else those of others', () => {
+  it('choose partitions for new messages in turn: own ones that stay, else those of other nodes', () => {
     const { holdings } = holding()
     holdings.gain(1, [{ partition: 9, epoch: 1 }])
     expect(new Set([holdings.next(), holdings.next()])).toEqual(new Set([5, 9]))

@@ -7,7 +7,7 @@ import { clientOf, specOf, startFleet } from './testing/test-fleet.js'
 const MIB = 2 ** 20
 const GIB = 2 ** 30
 
-it('is twice the data plus unread replies, within the machine, and never below what an engine uses', () => {
+it('the memory bound is twice the data plus unread replies, within the machine, and at least what an engine uses', () => {
   const facts = { maxMemoryBytes: 64 * MIB, presentBytes: 50 * MIB, machineBytes: 64 * GIB }
   expect(processLimit(facts)).toBe(128 * MIB + GIB)
   expect(processLimit({ ...facts, maxMemoryBytes: 3 * GIB })).toBe(9 * GIB)
@@ -22,13 +22,13 @@ const outOfMemoryScoreOf = async (pid: number): Promise<number> =>
   Number(await readFile(`/proc/${pid}/oom_score_adj`, 'utf8'))
 
 it.runIf(process.platform === 'linux')(
-  'ends a script that takes all memory, and nothing else, and follows a change of the plan',
+  'the memory bound ends a script that takes all memory, nothing else, and follows a change of the plan',
   async () => {
     const { fleet } = await startFleet()
     const spec = specOf('db_memory', ['eu-west-1'])
     await fleet.ensure({ ...spec, maxMemoryBytes: 128 * MIB })
     const pids = fleet.observe('db_memory').map(({ pid = 0 }) => pid)
-    // When the memory of the machine or container ends, the kernel ends an engine and not the server, which has all of them.
+    // When the memory of the machine or container runs out, the kernel ends an engine and not the server.
     for (const pid of pids) expect(await outOfMemoryScoreOf(pid)).toBeGreaterThan(await outOfMemoryScoreOf(process.pid))
     const areLimited = async (bytes: number): Promise<boolean> =>
       (await Promise.all(pids.map(limitOf))).every((limit) => limit === bytes)
@@ -43,7 +43,7 @@ it.runIf(process.platform === 'linux')(
   },
 )
 
-it.runIf(process.platform === 'linux')('leaves an engine the bound that it was started with', async () => {
+it.runIf(process.platform === 'linux')('an engine keeps the memory bound that it was started with', async () => {
   const { fleet, lines } = await startFleet()
   const spec = specOf('db_bounded', [], { processMemoryBytes: 300 * MIB })
   await fleet.ensure(spec)

@@ -4,7 +4,7 @@ import { expect, it, vi } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { findProgram, isProgram, usableProgram } from './programs.js'
 
-it('finds programs in the PATH, then in more folders, and nothing that cannot be run', async () => {
+it('programs are found in the PATH, then in more folders, if they can be run', async () => {
   const folder = tempDir()
   writeFileSync(join(folder, 'own-program'), '', { mode: 0o755 })
   writeFileSync(join(folder, 'own-text'), '', { mode: 0o644 })
@@ -16,18 +16,18 @@ it('finds programs in the PATH, then in more folders, and nothing that cannot be
   expect(await isProgram((await findProgram('sh', [folder])) ?? '')).toBe(true)
 })
 
-it('does not use a program that is there and fails', async () => {
+it('a program that fails is not used', async () => {
   expect(await usableProgram('false', [])).toBeUndefined()
   expect(await usableProgram('true', [])).toMatch(/^\/.*true$/)
   expect(await usableProgram('no-such-program', [])).toBeUndefined()
 })
 
-it('tries a program again that the system could not start', async () => {
+it('a program that the system could not start is tried again', async () => {
   const folder = tempDir()
   const path = join(folder, 'own-tool')
   writeFileSync(path, '#!/bin/sh\n', { mode: 0o755 })
   vi.stubEnv('PATH', `${folder}${delimiter}${process.env.PATH}`)
-  // The system starts no program that is being written.
+  // The system does not start a program while its file is open for writing.
   const writing = openSync(path, 'a')
   expect(await usableProgram('own-tool', [])).toBeUndefined()
   closeSync(writing)

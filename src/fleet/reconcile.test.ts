@@ -167,7 +167,7 @@ describe('the reconciler', () => {
     expect(removed.pending).toContainEqual({ kind: 'stop', region: 'us-east-1', how: 'discard' })
   })
 
-  test('keeps the log of a replica that has to go, and deletes the files of a removed database', () => {
+  test('quarantines the files of a replica that is removed, and deletes the files of a removed database', () => {
     const shrunk = startedWith(desiredAt(1))
     shrunk.setDesired(desiredAt(0))
     for (const action of shrunk.pending) shrunk.settle(action, true)
@@ -178,7 +178,7 @@ describe('the reconciler', () => {
     expect(removed.pending).toEqual([{ kind: 'delete', region: 'us-east-1', data: 'discard' }])
   })
 
-  test('has a primary follow another one, or lead, before it serves', () => {
+  test('makes a primary follow another one, or lead, before it serves', () => {
     const remote = { port: 9_000, password: 'x' }
     const following: DesiredState = { kind: 'spec', spec: specOf('db', [], { follows: remote }), settings: 'a' }
     const region = 'us-east-1'
@@ -208,7 +208,7 @@ describe('the reconciler', () => {
     expect(planOf(desiredAt(0), leads)).toEqual(nothing)
   })
 
-  test('starts a member at once whose next start is farther away than any, because the clock was set back', () => {
+  test('starts a member at once when its next start is too far away, because the clock was set back', () => {
     const executor = startedWith(desiredAt(0))
     executor.nowMs += 3_600_000
     for (let ends = 0; ends < 2; ends++) executor.crash('us-east-1')

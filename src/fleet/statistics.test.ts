@@ -4,7 +4,7 @@ import { askEngine } from './ask.js'
 import { lagOf } from './statistics.js'
 import { clientOf, PASSWORD, specOf, startFleet } from './testing/test-fleet.js'
 
-it('samples sizes of the database and lookups of each process', async () => {
+it('a sample has the size of the database and the lookups of each process', async () => {
   const { fleet } = await startFleet()
   const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
   await fleet.ensure(specOf('db_sampled', ['eu-west-1'], { users }))
@@ -30,7 +30,7 @@ it('samples sizes of the database and lookups of each process', async () => {
   watcher.disconnect()
 })
 
-it('fails when the engine refuses the login or does not exist', async () => {
+it('a sample fails when the engine refuses the login or does not exist', async () => {
   const { fleet } = await startFleet()
   await fleet.ensure(specOf('db_asked'))
   const [{ socketPath } = { socketPath: '' }] = await fleet.endpoints('db_asked')
@@ -39,7 +39,7 @@ it('fails when the engine refuses the login or does not exist', async () => {
   await expect(askEngine({ socketPath: `${socketPath}.gone`, secrets }, [['INFO']])).rejects.toThrow('ENOENT')
 })
 
-it('neither starts nor waits for engines that do not run', async () => {
+it('a sample neither starts engines nor waits for them', async () => {
   const { fleet } = await startFleet()
   expect(await fleet.sample('db_unknown')).toBeUndefined()
   await fleet.ensure(specOf('db_stopped', [], { state: 'stopped' }))

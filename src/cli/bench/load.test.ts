@@ -23,7 +23,7 @@ it('counts every operation of a call', async () => {
   expect(operations % 16).toBe(0)
 })
 
-it('waits for all callers before it fails', async () => {
+it('the load waits for all callers before it fails', async () => {
   let ended = 0
   const loop = runLoop({ ...short, measureMs: 60_000, callers: 3 }, async (caller) => {
     await turn()

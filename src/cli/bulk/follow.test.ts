@@ -47,7 +47,7 @@ const seenBy = async (api: Api): Promise<number[]> => {
   return seen
 }
 
-it('yields all events to the end, in whatever chunks they arrive', async () => {
+it('following yields all events to the end, in whatever chunks they arrive', async () => {
   const text = `${event('progress', action(1))}: still there\n\n${event('end', action(10, 'finished'))}`
   const api = await serve((response) => {
     begin(response)
@@ -57,7 +57,7 @@ it('yields all events to the end, in whatever chunks they arrive', async () => {
   expect(await seenBy(api)).toEqual([1, 10])
 })
 
-it('reconnects when the connection breaks, the stream ends, or the server is starting', async () => {
+it('following reconnects when the connection breaks, the stream ends, or the server is starting', async () => {
   const api = await serve(
     (response) => begin(response).write(event('progress', action(2)), () => response.destroy()),
     (response) => response.writeHead(503).end('{"error":"The server is starting."}'),
@@ -67,7 +67,7 @@ it('reconnects when the connection breaks, the stream ends, or the server is sta
   expect(await seenBy(api)).toEqual([2, 4, 10])
 })
 
-it('fails at once on a refusal, and when the first connection fails', async () => {
+it('following fails at once on a refusal, and when the first connection fails', async () => {
   const refused = await serve((response) => response.writeHead(404).end('{"error":"No such action."}'))
   await expect(seenBy(refused)).rejects.toMatchObject({ code: 'server_refused', message: 'No such action.' })
   await close()
@@ -75,7 +75,7 @@ it('fails at once on a refusal, and when the first connection fails', async () =
   await expect(seenBy(refused)).rejects.toMatchObject({ code: 'server_unreachable' })
 })
 
-it('closes the connection when the reader stops', async () => {
+it('following closes the connection when the reader stops', async () => {
   let isOpen = true
   const api = await serve((response) => {
     response.once('close', () => (isOpen = false))
@@ -85,7 +85,7 @@ it('closes the connection when the reader stops', async () => {
   await expect.poll(() => isOpen).toBe(false)
 })
 
-it('ends the command by what failed, and by ids that are unknown', () => {
+it('the exit code says whether items failed or ids were unknown', () => {
   const codeOf = (changed: Partial<Action>): number | undefined => {
     const endWith = vi.fn()
     endAs({ endWith } as unknown as Session, { ...action(9, 'finished'), ...changed })
@@ -94,6 +94,6 @@ it('ends the command by what failed, and by ids that are unknown', () => {
   const outcomes = { ...action(9).outcomes, notFound: 1 }
   expect(codeOf({ outcomes, selector: { workflowRunIds: ['a'] } })).toBe(3)
   expect(codeOf({ outcomes, selector: { workflowRunIds: ['a'] }, failed: 1 })).toBe(1)
-  // Meanwhile deleted by somebody else.
+  // Without ids in the selector, a missing item was deleted by somebody else meanwhile.
   expect(codeOf({ outcomes })).toBeUndefined()
 })

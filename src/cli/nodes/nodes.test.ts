@@ -5,7 +5,7 @@ import { atCleanup } from '../../../test/support/index.js'
 import { commandClock } from '../../base/index.js'
 import { runCli } from '../index.js'
 
-it('waits for a drained node as long as something moves, and says which databases stay', async () => {
+it('`nodes drain` waits while something moves, and then says which databases stay', async () => {
   const node = {
     name: 'b',
     state: 'draining',

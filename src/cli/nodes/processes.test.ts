@@ -3,7 +3,7 @@ import { systemClock } from '../../base/index.js'
 import { FAILED } from '../exit-codes.js'
 import { runProcesses } from './processes.js'
 
-it('reports a process that the system does not start, and ends like after any other failed start', async () => {
+it('a process that the system cannot start is reported, and ends the command like any failed start', async () => {
   const { execPath } = process
   let errors = ''
   process.execPath = '/nowhere/node'

@@ -32,7 +32,7 @@ it('upgrades the schema of an old store, and names a directory without one', asy
   expect([code, out]).toEqual([0, expect.stringContaining('The store (sqlite) has the schema of Homeport')])
 })
 
-it('shows rows per second and the time left', () => {
+it('the progress of a copy shows rows per second and the time left', () => {
   const clock = new ManualClock()
   const shown: string[] = []
   const progress = copyProgressOf({ out: () => undefined, err: (text) => void shown.push(text) }, clock)

@@ -40,7 +40,7 @@ async function startLink(
   return link
 }
 
-/** Makes every connection end just before its owner hears that it is there. */
+/** Makes every connection end just before its owner is notified that it is open. */
 function endConnectionsEarly(): void {
   const { connect } = http2
   const put = (how: unknown): void => {
@@ -56,7 +56,7 @@ function endConnectionsEarly(): void {
 
 const at = (link: PeerLink, incarnation: number) => ({ incarnation, advertise: `127.0.0.1:${link.port}` })
 
-/** How a connection to a listener ends for somebody who shows these papers. */
+/** How a connection to a listener ends for a client with this certificate. */
 async function refusalOf(
   port: number,
   papers: { readonly key?: string; readonly cert?: string } = {},
@@ -188,7 +188,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     expect(heldBytes()).toBeLessThan(limitBytes * 1.5)
   })
 
-  it('does not deliver a message for another life', async () => {
+  it('does not deliver a message for another incarnation', async () => {
     const heard: unknown[] = []
     const one = await startLink(store, 1)
     const other = await startLink(store, 3, async (request) => void heard.push(request))
@@ -210,7 +210,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     await expect(one.request(at(other, 2), 'small', 'x', 5_000)).rejects.toThrow('the node answered 413')
   })
 
-  it('answers nobody without a certificate of the cluster', async () => {
+  it('refuses clients without a certificate of the cluster', async () => {
     const heard: unknown[] = []
     const link = await startLink(store, 1, async (request) => void heard.push(request))
     const foreign = await makePeerCertificate(
@@ -238,7 +238,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     await expect(link.request(at(old, 2), 'late', {}, 5_000)).rejects.toThrow()
   })
 
-  it('agrees on one authority when several nodes start first', async () => {
+  it('agrees on one authority when several nodes start at the same time', async () => {
     const fresh = await openStore()
     const links = await Promise.all([1, 2, 3].map((incarnation) => startLink(fresh, incarnation)))
     const [first, , third] = links
@@ -246,7 +246,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     expect(await first.request(at(third, 3), 'hello', 'you', 5_000)).toBe('you')
   })
 
-  it('goes on after a cut cable', async () => {
+  it('continues after a cut cable', async () => {
     const [one, other] = [await startLink(store, 1), await startLink(store, 2)]
     const proxy = await cuttableProxy(other.port)
     closing.push(() => proxy.close())
@@ -261,7 +261,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
 
   it('ends connections of a node that has vanished, and what they carry, and no others', async () => {
     const served: Duplex[] = []
-    // Looks at connections more often.
+    // The link checks its connections more often in this test.
     const hurried: Clock = { ...systemClock, after: (ms, look) => systemClock.after(ms === 10_000 ? 400 : ms, look) }
     const onTunnel: OnTunnel = () => (stream) => {
       served.push(stream)
@@ -318,7 +318,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
       await once(socket, 'connect')
     }
     await waitFor(() => refused >= 36, { what: 'the surplus to be refused' })
-    // The others are given up after a while.
+    // The unfinished handshakes are given up after a while.
     const greeting = () => one.request(at(other, 2), 'hello', 'you', 1_000)
     expect(await waitFor(greeting, { what: 'a node to get through' })).toBe('you')
   })

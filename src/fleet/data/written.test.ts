@@ -31,7 +31,7 @@ it.each([
   expect(await wasWritten(databaseWith(files))).toBe(expected)
 })
 
-it('a database whose files cannot be looked at may have been written to, one that does not exist may not', async () => {
+it('a database whose files cannot be read counts as written to, and one without files does not', async () => {
   const dir = databaseWith(EMPTY)
   symlinkSync('dump.rdb', join(dir, 'us-east-1/dump.rdb'))
   expect(await wasWritten(dir)).toBe(true)

@@ -11,7 +11,7 @@ const logger = silentLogger
 const create = (clock: Clock = systemClock) =>
   createLauncher({ dataDir: '/', clock, logger, endLeftovers: async () => undefined })
 
-/** As when Node itself was replaced. */
+/** Runs the work without a usable Node, as after an upgrade has replaced it. */
 async function withoutNode(work: () => Promise<void>, path = '/nowhere/node'): Promise<void> {
   const node = process.execPath
   process.execPath = path
@@ -22,7 +22,7 @@ async function withoutNode(work: () => Promise<void>, path = '/nowhere/node'): P
   }
 }
 
-it('starts with the first process, and one launcher serves all', async () => {
+it('the launcher starts with the first process, and one launcher serves all', async () => {
   const launcher = create()
   expect(launcher.pid).toBeUndefined()
   const all = await Promise.all([launcher.spawn('true', []), launcher.spawn('false', [])])
@@ -34,14 +34,14 @@ it('starts with the first process, and one launcher serves all', async () => {
   await launcher.stop()
 })
 
-it('is tried again when its process failed to start', async () => {
+it('the launcher is started again after its process failed to start', async () => {
   const launcher = create()
   await withoutNode(() => expect(launcher.spawn('true', [])).rejects.toThrow('ENOENT'))
   expect(await (await launcher.spawn('true', [])).exited).toMatchObject({ code: 0 })
   await launcher.stop()
 })
 
-it('can be stopped when its process failed to start, and before it was needed, and starts nothing afterwards', async () => {
+it('the launcher can be stopped after a failed start or before its first use, and starts nothing afterwards', async () => {
   const [failed, unused] = [create(), create()]
   await withoutNode(() => expect(failed.start()).rejects.toThrow('ENOENT'))
   for (const launcher of [failed, unused]) {
@@ -51,7 +51,7 @@ it('can be stopped when its process failed to start, and before it was needed, a
   }
 })
 
-it('serves on when the system refuses a process, and is tried again when it refuses the launcher itself', async () => {
+it('the launcher survives a refused process, and is started again when the system refused the launcher itself', async () => {
   // Node throws this error, as it throws ENOMEM; it reports ENOENT later.
   const notAFolder = '/dev/null/program'
   const launcher = create()
@@ -69,7 +69,7 @@ it('serves on when the system refuses a process, and is tried again when it refu
   process.kill(lasting.pid, 'SIGKILL')
 })
 
-/** A program that does nothing, as a Node that is refused its threads. */
+/** A program that does nothing, like a Node that the system refuses its threads. */
 function hangingNode(): string {
   const path = join(tempDir(), 'node')
   writeFileSync(path, '#!/bin/sh\nexec sleep 600\n')
@@ -77,7 +77,7 @@ function hangingNode(): string {
   return path
 }
 
-it('does not wait for a process that hangs before it is ready', async () => {
+it('callers do not wait for a launcher that hangs before it is ready', async () => {
   const clock = new ManualClock()
   const launcher = create(clock)
   let failure = ''
@@ -94,7 +94,7 @@ it('does not wait for a process that hangs before it is ready', async () => {
   await launcher.stop()
 })
 
-it('ends a process that is not ready yet at once when it is stopped', async () => {
+it('a stop ends a launcher that is not ready yet at once', async () => {
   const launcher = create(new ManualClock())
   await withoutNode(async () => {
     const started = launcher.start().catch(({ message }: Error) => message)
