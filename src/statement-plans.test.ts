@@ -37,7 +37,7 @@ it('finds the rows of a list by their keys: SQLite does not walk all rows of the
   )
   expect(withLists.length).toBeGreaterThan(150)
   const walk = new RegExp(`(SEARCH (${LARGE}) USING (COVERING )?INDEX \\w+ \\(account_id=\\?\\)|SCAN (${LARGE})\\b)`)
-  // A subquery of a row may begin a walk that it ends at once.
+  // A subquery of a row may begin to read all rows and stop at the first one.
   const walking = withLists.filter((sql) => walk.test(planOf(sql).split('CORRELATED')[0] ?? ''))
   db.close()
   expect(walking).toEqual([])
@@ -50,7 +50,7 @@ describeOnStore('postgres', 'a new store', (_openStore, { newPlace }) => {
     const client = new pg.Client(location)
     await client.connect()
     await client.query('SET enable_seqscan = off')
-    // All rows of an account, or all pending messages, of which the id then selects one.
+    // A plan that reads all rows of an account, or all pending messages, and then filters by the id.
     const walk =
       /Index Cond: \(account_id = \$\d+\)\n\s+Filter: .*\b(run_id|log_id|message_id) =|Filter: .*\bgroup_key =/
     const planOf = async (sql: string): Promise<string> => {
@@ -64,7 +64,7 @@ describeOnStore('postgres', 'a new store', (_openStore, { newPlace }) => {
       if (walk.test(plan)) walking.push(sql)
       if (/"run_waits" where "account_id" .* "event_id" = .* "seq" > /.test(sql)) pagesOfWaits.push(plan)
     }
-    // What PostgreSQL keeps since it analyzed a table with few rows must not read all of it later.
+    // A plan that PostgreSQL makes for a table with few rows and keeps must not read the whole table when it has grown.
     await client.query('ANALYZE')
     const whole = new RegExp(`Scan using \\w+ on (${LARGE})\\b.*\n(?!\\s+Index Cond)`)
     const locking = statements.postgres.filter((sql) => sql.includes(' for update'))
@@ -72,7 +72,7 @@ describeOnStore('postgres', 'a new store', (_openStore, { newPlace }) => {
     for (const sql of locking) expect(await planOf(sql)).not.toMatch(whole)
     await client.end()
     expect(walking).toEqual([])
-    // A page or batch of the waits of an event reads no others.
+    // A page or batch of the waits of an event reads no other waits.
     const inOrder = /^Limit\n\s+->\s+Index Scan .*\n\s+Index Cond: \(\(account_id = .*event_id = .*seq > .*\)$/
     expect(pagesOfWaits).toEqual(Array(3).fill(expect.stringMatching(inOrder)))
   })

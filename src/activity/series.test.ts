@@ -6,19 +6,19 @@ import { packCounts, unpackCounts } from './transactions/packed-counts.js'
 
 const T = Math.floor(1_800_000_000_000 / 86_400_000) * 86_400_000
 
-it('ends a period with the current step, and begins steps at multiples of their length', () => {
+it('a period ends with the current step, and its steps begin at multiples of their length', () => {
   const span = spanOf(T + 7 * MINUTE_MS + 59_999, ACTIVITY_PERIODS['1h'])
   expect(span).toEqual({ from: T - 52 * MINUTE_MS, stepMs: MINUTE_MS, steps: 60 })
   expect(spanOf(T, ACTIVITY_PERIODS['1d'])).toEqual({ from: T - 95 * BLOCK_MS, stepMs: BLOCK_MS, steps: 96 })
 })
 
-it('leaves out what is outside of the span', () => {
+it('a series has no counts from outside of its span', () => {
   const span = { from: T, stepMs: MINUTE_MS, steps: 2 }
   const { published } = seriesOf([{ start: T - MINUTE_MS, counts: '[[0,7],[1,1],[2,2],[3,7]]' }], span)
   expect(published).toEqual([1, 2])
 })
 
-it('packs what was counted, and reads it again', () => {
+it('packed counts are read back', () => {
   const counts = new Uint32Array(BLOCK_MINUTES * ACTIVITY_KINDS.length)
   expect(packCounts(counts)).toBe('[]')
   counts[1] = 4_000_000_000
@@ -29,7 +29,7 @@ it('packs what was counted, and reads it again', () => {
   ])
 })
 
-it('reads what a newer version has stored, and nothing from damaged text', () => {
+it('counts of a newer version are read without its new kinds, and damaged text as none', () => {
   const newer = [0, ...ACTIVITY_KINDS.map(() => 1), 9]
   expect(unpackCounts(JSON.stringify([newer]))).toEqual([{ minute: 0, counts: ACTIVITY_KINDS.map(() => 1) }])
   for (const text of ['', '{', '7', '[7]', '[[0,-1]]', '[["0",1]]', '[[15,1]]', '[[]]'])

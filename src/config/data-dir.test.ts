@@ -35,7 +35,7 @@ async function lockElsewhere(directory: string) {
   return child
 }
 
-it('creates the directory with mode 0700 and locks it until it is released', () => {
+it('locking creates the data directory with mode 0700 and holds it until the release', () => {
   const directory = join(root, 'a', 'b')
   const lock = lockDataDir(directory)
   expect(statSync(directory).mode & 0o777).toBe(0o700)
@@ -49,7 +49,7 @@ it('creates the directory with mode 0700 and locks it until it is released', () 
   expect(existsSync(join(directory, 'lock.pid'))).toBe(false)
 })
 
-it('is free after the other process was killed, whatever files it left', async () => {
+it('a data directory is free after the other process was killed, whatever files it left', async () => {
   const child = await lockElsewhere(root)
   expect(inspectDataDir(root)).toEqual({ state: 'locked', mode: 0o700, pid: child.pid })
   expect(errorOf(() => lockDataDir(root)).details).toEqual({ directory: root, pid: child.pid })
@@ -59,7 +59,7 @@ it('is free after the other process was killed, whatever files it left', async (
   lockDataDir(root).release()
 })
 
-it('inspects without locking or creating anything', () => {
+it('an inspection locks and creates nothing', () => {
   expect(inspectDataDir(join(root, 'none'))).toEqual({ state: 'missing' })
   mkdirSync(join(root, 'open'))
   chmodSync(join(root, 'open'), 0o755)
@@ -67,7 +67,7 @@ it('inspects without locking or creating anything', () => {
   expect(existsSync(join(root, 'open', 'lock'))).toBe(false)
 })
 
-it('reports why a directory cannot be used', () => {
+it('the error says why a data directory cannot be used', () => {
   const path = join(root, 'file')
   writeFileSync(path, '')
   expect(inspectDataDir(path)).toEqual({ state: 'unusable', reason: 'it is not a directory' })

@@ -7,13 +7,13 @@ import { readConfigFile } from './index.js'
 const root = mkdtempSync(join(tmpdir(), 'hp-file-'))
 afterAll(() => rmSync(root, { recursive: true }))
 
-it('reads the default file if it exists', () => {
+it('the default configuration file is read if it exists', () => {
   expect(readConfigFile(undefined, root)).toBeUndefined()
   writeFileSync(join(root, 'homeport.config.json'), '{"apiPort": 9000}')
   expect(readConfigFile(undefined, root)?.content).toEqual({ apiPort: 9000 })
 })
 
-it('refuses a missing or malformed named file, without quoting its content', () => {
+it('a named configuration file that is missing or malformed is refused without quoting its content', () => {
   expect(() => readConfigFile('none.json', root)).toThrow(`${join(root, 'none.json')} cannot be used: there is no such`)
   writeFileSync(join(root, 'broken.json'), '{"store": "postgres://u:hunter2@')
   expect(() => readConfigFile('broken.json', root)).toThrow('it is not valid JSON')

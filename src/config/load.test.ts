@@ -140,7 +140,7 @@ describe('refused values', () => {
     expect(problemsOf({ file: file([]) })).toEqual(['/etc/homeport.json has to hold a JSON object of options'])
   })
 
-  it('takes a list of the file for an option that is one', () => {
+  it('accepts a list in the file for an option that is a list', () => {
     const lists = { trustedProxies: ['10.0.0.2', '10.1.0.0/16'], allowedHosts: [] }
     expect(loadConfig({ file: file(lists) })).toMatchObject(lists)
     expect(problemsOf({ file: file({ trustedProxies: ['10.0.0.2', 5, {}], allowedHosts: [['a']] }) })).toEqual([

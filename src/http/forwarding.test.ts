@@ -24,7 +24,7 @@ const named = endpoint({
   success: { status: 200, description: '', body: Type.Unknown() },
 })
 
-/** The header is the account, so a node that does not check it answers for nobody. */
+/** Only this header has an account, so the test notices a node that does not check it. */
 const authenticator: Authenticator = {
   basic: (header, ip) =>
     header === 'Basic good'
@@ -97,7 +97,7 @@ async function post(id: string, body: unknown, authorization = 'Basic good', tra
   return { status: answer.status, body: await answer.json() }
 }
 
-it('has another node answer, with the address of the client and the id of the request', async () => {
+it('another node answers, and gets the address of the client and the id of the request', async () => {
   expect(await post('one', { text: 'ü'.repeat(2_000) })).toEqual({
     status: 200,
     body: {
@@ -112,7 +112,7 @@ it('has another node answer, with the address of the client and the id of the re
   expect((await post('one', { text: 1 })).status).toBe(400)
 })
 
-it('gives the other node the trace context of its own span, in place of that of the client', async () => {
+it('the other node gets the trace context of the first span in place of that of the client', async () => {
   const trace = { traceparent: 'client', tracestate: 'vendor=1' }
   expect(await post('one', { text: 'x' }, 'Basic good', trace)).toMatchObject({
     body: { trace: ['first of client', null] },
@@ -122,12 +122,12 @@ it('gives the other node the trace context of its own span, in place of that of 
   expect(nodes()).toEqual(['first: client', 'home: first of client'])
 })
 
-it('passes nothing on for strangers, or what is too large', async () => {
+it('a node passes no requests on without credentials or with too large a body', async () => {
   expect((await post('away', { text: 'x' }, 'Basic bad')).status).toBe(401)
   expect((await post('away', { text: 'x'.repeat(20_000) })).status).toBe(413)
 })
 
-it('says which node is away, whether something was sent, and passes nothing on twice', async () => {
+it('the error says which node is away and whether something was sent; no request is passed on twice', async () => {
   expect(await post('away', { text: 'x' })).toMatchObject({
     status: 503,
     body: { error: expect.stringContaining('The node c has to answer') },
@@ -142,12 +142,12 @@ it('says which node is away, whether something was sent, and passes nothing on t
   })
 })
 
-it('follows what has just got another home, once', async () => {
+it('a request follows a resource to its new home, once', async () => {
   const answer = await post('moved', { text: '' })
   expect(answer).toMatchObject({ status: 200, body: { name: 'third' } })
 })
 
-it('finishes a request of another node before it stops', async () => {
+it('a server finishes a request of another node before it stops', async () => {
   const stopping = server('stopping', () => undefined)
   await stopping.start()
   const [near, far] = duplexPair()

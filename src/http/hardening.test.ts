@@ -27,7 +27,7 @@ const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
     errors: [],
     success: { status: 200, description: '', body: Type.Unknown() },
   })
-/** They answer the requests that wait. */
+/** Functions that answer the waiting requests. */
 const patient: ((answer: unknown) => void)[] = []
 const settings: HttpSettings = {
   service: 'management',
@@ -158,7 +158,7 @@ describe('connections of clients that show no credentials', () => {
   })
 })
 
-it('begins few of the requests that a connection brings at once', async () => {
+it('the server begins only a few of the requests that a connection sends at once', async () => {
   const socket = connect(server.port, '127.0.0.1')
   let text = ''
   socket.setEncoding('latin1').on('data', (more) => (text += more))
@@ -172,7 +172,7 @@ it('begins few of the requests that a connection brings at once', async () => {
   socket.destroy()
 })
 
-it('does little work for a stranger with thousands of query parameters', async () => {
+it('the server does little work for a client without credentials and with thousands of query parameters', async () => {
   const target = `/bearer?${'a=%ff&'.repeat(10_000)}qstash_token=wrong`
   const tries: number[] = []
   while (tries.length < 5) {

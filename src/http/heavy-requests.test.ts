@@ -96,7 +96,7 @@ it('a listener has the requests of a heavy endpoint take turns', async () => {
   await server.stop()
 })
 
-it('an answer that is a stream keeps its turn until it is sent or its client is gone', async () => {
+it('a streamed response keeps its turn until it is sent or its client has left', async () => {
   const bodies: PassThrough[] = []
   const server = await listen(
     route(search, async () => {
@@ -120,7 +120,7 @@ it('an answer that is a stream keeps its turn until it is sent or its client is 
   await server.stop()
 })
 
-it('a client that takes nothing of a streamed answer loses its turn, even if all of it is written', async () => {
+it('a client that reads nothing of a streamed response loses its turn, even if the response is fully written', async () => {
   const clock = new ManualClock()
   let asked = 0
   const answer = route(search, async () => {

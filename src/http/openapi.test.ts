@@ -60,7 +60,7 @@ it('describes each alias as an operation of its own', () => {
   expect(paths['/v2/schedules/{scheduleId}/pause']?.post?.operationId).toBe('pauseScheduleByPost')
 })
 
-it('tells of Retry-After where a client may try again', () => {
+it('describes Retry-After where a client may retry', () => {
   const responses = described(createSchedule)['/v2/schedules/{destination}']?.post?.responses
   expect(responses?.['503']?.headers).toHaveProperty('Retry-After')
   expect(responses?.['400']).not.toHaveProperty('headers')

@@ -65,7 +65,7 @@ async function patient(options: ServerOptions = {}) {
   return { server, begun, answerNext }
 }
 
-/** A server that works for a millisecond on each request, and counts the most of one turn of the event loop. */
+/** A server that works for a millisecond on each request, and records the most requests of one turn of the event loop. */
 async function busy() {
   let [inTurn, most] = [0, 0]
   const server = await listening((request, response) => {
@@ -83,8 +83,8 @@ async function someTurns(): Promise<void> {
   for (let turns = 0; turns < 50; turns++) await yieldToEventLoop()
 }
 
-describe('requests that come at once', () => {
-  it('begin only while few have no answer', async () => {
+describe('requests that arrive at once', () => {
+  it('begin only while few are unanswered', async () => {
     const { server, begun, answerNext } = await patient()
     connect(server).socket.write(gets(200))
     await waitFor(() => begun.length > 0, { what: 'the first request' })
@@ -100,7 +100,7 @@ describe('requests that come at once', () => {
     expect([begun.length, most <= MOST_UNANSWERED]).toEqual([200, true])
   })
 
-  it('leave time for others, when each is answered at once', async () => {
+  it('leave time for others if each is answered at once', async () => {
     const { server, most } = await busy()
     const receiver = connect(server)
     receiver.socket.write(gets(300))
@@ -109,7 +109,7 @@ describe('requests that come at once', () => {
     expect(most()).toBeLessThan(100)
   })
 
-  it('leave time for others, when they come over many connections', async () => {
+  it('leave time for others if they arrive over many connections', async () => {
     const { server, most } = await busy()
     let accepted = 0
     server.on('connection', () => accepted++)
@@ -149,7 +149,7 @@ describe('requests that come at once', () => {
     expect(begun).toBeLessThan(1_000)
   })
 
-  it('are not late for Node while they wait', async () => {
+  it('do not time out in Node while they wait', async () => {
     const timed = { headersTimeout: 1_000, requestTimeout: 1_000, connectionsCheckingInterval: 20 }
     const { server, begun, answerNext } = await patient(timed)
     const waiting = connect(server)
@@ -212,7 +212,7 @@ function anyRequest(index: number): { readonly bytes: string; readonly answer: s
 }
 
 describe.each(Object.entries(WAYS))('a connection %s', (_way, open) => {
-  it('brings requests of all kinds in pieces of any length, and gets the answers in order', async () => {
+  it('sends requests of all kinds in pieces of any length, and gets the answers in order', async () => {
     const server = await listening(echo)
     const sender = open(server, echo)
     const requests = Array.from({ length: 200 }, (_none, index) => anyRequest(index))

@@ -30,14 +30,14 @@ async function probe(path: string): Promise<[number, unknown]> {
 const notReady = (reason: string) => [503, { status: 'not ready', service: 'queue', reason }]
 const READY = [200, { status: 'ready', service: 'queue' }]
 
-it('is alive from the start, and ready once everything has started', async () => {
+it('a server is alive from the start, and ready once everything has started', async () => {
   expect(await probe('/livez')).toEqual([200, { status: 'alive', service: 'queue' }])
   expect(await probe('/readyz')).toEqual(notReady('starting'))
   readiness.started()
   expect(await probe('/readyz')).toEqual(READY)
 })
 
-it('is not ready without a store that commits, and asks the store once a second at most', async () => {
+it('a server is not ready while the store refuses commits, and asks the store at most once a second', async () => {
   clock.advance(1_000)
   store = () => Promise.reject(new Error('gone'))
   const before = probes
@@ -47,7 +47,7 @@ it('is not ready without a store that commits, and asks the store once a second 
   expect(probes).toBe(before + 1)
 })
 
-it('is not ready while the store does not answer', async () => {
+it('a server is not ready while the store does not answer', async () => {
   clock.advance(1_000)
   store = () => new Promise(() => undefined)
   const answer = readiness.reason()
@@ -55,7 +55,7 @@ it('is not ready while the store does not answer', async () => {
   expect(await answer).toBe('store')
 })
 
-it('is not ready without space on the disk, and is ready again with it', async () => {
+it('a server is not ready without space on the disk, and is ready again with it', async () => {
   clock.advance(1_000)
   store = async () => undefined
   hasSpace = false
@@ -65,7 +65,7 @@ it('is not ready without space on the disk, and is ready again with it', async (
   expect(await probe('/readyz')).toEqual(READY)
 })
 
-it('is not ready, and still alive, while it stops', async () => {
+it('a server that stops is not ready, and still alive', async () => {
   readiness.stopping()
   expect(await probe('/readyz')).toEqual(notReady('stopping'))
   expect((await probe('/livez'))[0]).toBe(200)

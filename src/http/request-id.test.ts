@@ -57,7 +57,7 @@ const PATHS = [
   '/openapi.json',
 ]
 
-it('stands in every answer: that of the client, or a new one', async () => {
+it('every response has a request id: that of the client, or a new one', async () => {
   for (const path of PATHS) {
     expect([path, await idOf(path, 'mine-1')]).toEqual([path, 'mine-1'])
     expect(await idOf(path)).toMatch(/^[0-9a-f-]{36}$/)
@@ -65,12 +65,12 @@ it('stands in every answer: that of the client, or a new one', async () => {
   expect(new Set(await Promise.all(PATHS.map((path) => idOf(path)))).size).toBe(PATHS.length)
 })
 
-it('is not repeated when it is long, or could mean something in a log', async () => {
+it('a request id is not repeated if it is long, or could mean something in a log', async () => {
   expect(await idOf('/json', 'x'.repeat(128))).toBe('x'.repeat(128))
   for (const bad of ['x'.repeat(129), 'two words', '"}', 'ä', '%0d%0a']) expect(await idOf('/json', bad)).not.toBe(bad)
 })
 
-it('is reported with an internal error and with each answer, without the contents of the path', async () => {
+it('a request id is reported with an internal error and with each response, without the values in the path', async () => {
   internal.length = answered.length = 0
   await idOf('/defect/hunter2?token=hunter2', 'mine-2')
   expect(internal).toEqual(['mine-2'])

@@ -45,7 +45,7 @@ it.each([
   expect(Buffer.concat(await chunksOfLarge(object)).toString()).toBe(JSON.stringify(object))
 })
 
-it('yields within a long text', async () => {
+it('yields to the event loop within a long text', async () => {
   let turns = 0
   let isDone = false
   const look = (): unknown => !isDone && ++turns && setImmediate(look)
@@ -60,7 +60,7 @@ it.each([{ items: listOf(5_000) }, { text: 'x'.repeat(1_000_000) }, {}, [], null
   (answer) => expect(isLarge(answer)).toBe(false),
 )
 
-it('yields between the chunks', async () => {
+it('yields to the event loop between the chunks of a list', async () => {
   let written = 0
   const list = Array.from({ length: 5_000 }, () => ({ toJSON: () => ++written }))
   const seen: number[] = []

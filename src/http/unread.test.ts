@@ -25,7 +25,7 @@ const things = (path: string) =>
     success: { status: 200, description: '', body: Type.Unknown() },
   } as const)
 
-it.each(['/text', '/list', '/bytes'])('drops clients that leave too much unread: %s', async (path) => {
+it.each(['/text', '/list', '/bytes'])('the server disconnects clients that leave too much unread: %s', async (path) => {
   let asked = 0
   const answer = (value: unknown) => async () => {
     asked++

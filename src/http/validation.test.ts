@@ -56,7 +56,7 @@ it('describes limits of length and patterns in words', () => {
   expect(problemOf({ urls: ['a', 'b', 'c'] })).toBe('`urls` must have at most 2 elements; found ["a","b","c"].')
 })
 
-it('takes a text of spaces in a query for no number', () => {
+it('refuses spaces in place of a number in a query', () => {
   const numbers = Type.Object({
     from: Type.Optional(Type.Integer()),
     status: Type.Optional(Type.Array(Type.Integer())),

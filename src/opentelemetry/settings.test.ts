@@ -5,7 +5,7 @@ import { destinationName, targetOf } from './text.js'
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }
 
 describe('the settings of an export', () => {
-  it('are off until an endpoint is named, and by the variables that turn it off', () => {
+  it('are off without an endpoint, and with the variables that turn the export off', () => {
     for (const environment of [
       {},
       { OTEL_SERVICE_NAME: 'shop', OTEL_TRACES_SAMPLER: 'always_on' },
@@ -17,7 +17,7 @@ describe('the settings of an export', () => {
     }
   })
 
-  it('are those of each signal', () => {
+  it('apply to each signal separately', () => {
     expect(exportSettings(ENDPOINT)).toMatchObject({ traces: 'http/protobuf', metrics: 'http/protobuf' })
     expect(exportSettings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://o.test/v1/traces' })).toMatchObject({
       traces: 'http/protobuf',
@@ -29,7 +29,7 @@ describe('the settings of an export', () => {
     expect(exportSettings({ ...ENDPOINT, ...times })).toMatchObject({ metricIntervalMs: 500, metricTimeoutMs: 500 })
   })
 
-  it('name what is wrong, without secrets, and leave it out', () => {
+  it('name wrong values without secrets, and ignore them', () => {
     const grpc = exportSettings({ ...ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' })
     expect(grpc).toMatchObject({ traces: undefined, metrics: undefined })
     expect(grpc.problems.join()).toMatch(/"grpc".*Set http\/protobuf or http\/json/)

@@ -22,7 +22,7 @@ const NO_QUEUE: AccountDeletionDeps['queue'] = {
   forgetFlowKeys: async () => undefined,
 }
 
-/** The owner of a new store and two more accounts, which are deleted together with what `depsFor` says. */
+/** The owner of a new store, and two more accounts whose deletion uses the collaborators of `depsFor`. */
 async function scene(openStore: OpenStore, depsFor: (busyId: string) => DeletionDeps) {
   const store = await openStore()
   const common = { store, clock: systemClock, logger: silentLogger }

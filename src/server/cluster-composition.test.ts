@@ -13,7 +13,7 @@ function differing(host: string, one: object, other: object): readonly string[] 
   return differences(digests[0] ?? '', digests[1] ?? '')
 }
 
-it('nodes agree on the public URL that is set, also when it is the address of one of them', () => {
+it('nodes agree on a public URL that is set, also when it is the address of one of them', () => {
   const url = { publicApiUrl: 'http://10.0.0.5:8700' }
   expect(differing('10.0.0.6', url, url)).toEqual([])
   expect(differing('10.0.0.6', {}, {})).toEqual([])

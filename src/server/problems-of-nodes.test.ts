@@ -19,7 +19,7 @@ const report = (subject: string, more: Partial<ProblemReport> = {}): ProblemRepo
   ...more,
 })
 
-it('shows the problems of other nodes with their names, what several report alike once, and no other account’s', async () => {
+it('an account sees the problems of all nodes: common ones once, and none of other accounts', async () => {
   const there = new Map<string, PeerHandler>()
   const [own, theirs] = [new Problems(systemClock, silentLogger), new Problems(systemClock, silentLogger)]
   const peer = { incarnation: 2, name: 'b', advertise: '127.0.0.1:1', state: 'live' } as const

@@ -20,7 +20,7 @@ function started() {
   }
   const access = {
     isAllowed: true,
-    /** It needs its object, as that of a real call does. */
+    /** Needs its own `this`, like the method of a real call. */
     async isStillAllowed() {
       return this.isAllowed
     },
@@ -51,7 +51,7 @@ const texts = (body: string): string[] => [...body.matchAll(/"msg":"(\d+)"/g)].m
 const next = async (stream: Readable): Promise<string> =>
   String((await stream.iterator({ destroyOnReturn: false }).next()).value)
 
-it('answers the newest lines that match, oldest first', async () => {
+it('a query returns the newest lines that match, oldest first', async () => {
   const { add, ask } = started()
   add(10)
   const answer = (await ask({ query: { level: 'warn', count: 2 } })) as { lines: { msg: string }[] }
@@ -61,7 +61,7 @@ it('answers the newest lines that match, oldest first', async () => {
   })
 })
 
-it('tells a slow reader how many lines it has missed, and goes on with the oldest that is kept', async () => {
+it('a slow reader learns how many lines it has missed, and continues with the oldest line that is kept', async () => {
   const { add, follow } = started()
   add(3)
   const stream = await follow('7-1')
@@ -75,7 +75,7 @@ it('tells a slow reader how many lines it has missed, and goes on with the oldes
   stream.destroy()
 })
 
-it('gives a reader of the process before every line of this one', async () => {
+it('a reader that followed the previous process gets every line of this one', async () => {
   const { add, follow } = started()
   add(2)
   const stream = await follow('6-900', { count: 0 })
@@ -83,7 +83,7 @@ it('gives a reader of the process before every line of this one', async () => {
   stream.destroy()
 })
 
-it('takes twenty readers, and ends them when they lose their access and when the server stops', async () => {
+it('twenty readers may follow the log, and end when they lose their access or when the server stops', async () => {
   const { logs, clock, follow, access } = started()
   const streams = await Promise.all(Array.from({ length: 20 }, () => follow()))
   await expect(follow()).rejects.toMatchObject({ code: 'too_many_log_readers' })
@@ -107,7 +107,7 @@ it('takes twenty readers, and ends them when they lose their access and when the
   }
 })
 
-it('checks a reader, and keeps its stream open, also while lines come that it does not want', async () => {
+it('a stream stays open, and its reader is checked, also while no line matches its filter', async () => {
   const { clock, add, follow, access } = started()
   const stream = await follow(undefined, { event: 'engine_started' })
   const seen: string[] = []

@@ -93,7 +93,7 @@ async function schedule({ failed = 0, keep = 7, existing = [] as readonly number
   return { made, lookAfter, problem: () => problem, names: () => readdirSync(folder).sort() }
 }
 
-it('makes one backup a day beside one that a clock which was ahead has made', async () => {
+it('makes one backup a day although one exists from when the clock was ahead', async () => {
   const ahead = T + 300 * DAY_MS
   const { made, lookAfter, names } = await schedule({ keep: 1, existing: [T - 2 * DAY_MS, ahead] })
   for (let look = 0; look < 3; look++) await lookAfter(QUARTER_MS)
@@ -101,7 +101,7 @@ it('makes one backup a day beside one that a clock which was ahead has made', as
   expect(names()).toEqual([backupName(T)])
 })
 
-it('takes no new backup of another server for its own', async () => {
+it('makes its own backup beside a new one of another server', async () => {
   expect((await schedule({ existing: [T - 1] })).made).toEqual([])
   expect((await schedule({ existing: [T - 1], of: 'other' })).made).toEqual([T])
 })

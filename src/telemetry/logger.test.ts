@@ -42,7 +42,7 @@ it('passes each line on, exactly as written', () => {
   expect([passed, passed.length]).toEqual([written, 1])
 })
 
-it('inserts fields into the text, which people then do not read twice', () => {
+it('inserts fields into the text, and does not repeat them for people', () => {
   const { logger, lines, last } = recorded()
   logger.error('gateway_ports_not_opened', { databases: 3, databaseId: 'db', error: new Error('EMFILE') })
   expect(last()).toMatchObject({ databases: 3, msg: 'the ports of 3 databases cannot be opened' })
@@ -74,7 +74,7 @@ it('writes an error with its stack, as JSON and for people', () => {
   )
 })
 
-it('shows people what would control their terminal instead of doing it', () => {
+it('escapes characters that would control the terminal of a reader', () => {
   const { logger, lines } = recorded()
   const error = Object.assign(new Error('x'), { stack: 'Error: \u001b[2J\u009b1A\rx\n    at y' })
   logger.error('database_wake_failed', { error, databaseId: 'a\u009b1A' })
@@ -117,7 +117,7 @@ it('a reader that hangs costs lines, not the server, and gets lines again when i
   execFileSync('mkfifo', [path])
   const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
   const lines = linesTo(fd)
-  // More than the pipe and the lines that are kept.
+  // Write more than the pipe and the buffered lines hold.
   for (let line = 0; line < 20_000; line++) lines.write(`${'x'.repeat(99)}\n`)
   const bytes = Buffer.alloc(65_536)
   const read = (): string => {

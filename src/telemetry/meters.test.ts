@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { EndpointMeters } from './meters.js'
 
-it('counts the first hosts by themselves and all others together, however many there are', () => {
+it('the first hosts are counted one by one, and all others together, however many they are', () => {
   const meters = new EndpointMeters(2)
   for (const host of ['a.test', 'other', 'a.test', ...Array.from({ length: 10_000 }, (_, i) => `${i}.test`)]) {
     const meter = meters.of(host)
@@ -13,6 +13,6 @@ it('counts the first hosts by themselves and all others together, however many t
   ])
 })
 
-it('counts nothing when it may not', () => {
+it('no host is counted when the limit is 0', () => {
   expect(new EndpointMeters(0).of('a.test')).toBeUndefined()
 })

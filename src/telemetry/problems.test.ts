@@ -37,7 +37,7 @@ it('a solved problem is removed, and is new when it is reported again', () => {
   expect(problems.visibleTo('anybody')).toMatchObject([{ count: 1 }])
 })
 
-it('a problem whose end nobody sees ends when it was not reported for a while', () => {
+it('a problem without an observable end ends when it was not reported for a while', () => {
   const clock = new ManualClock()
   const problems = new Problems(clock, recordedLog().logger)
   problems.reportUntilCalm(DAMAGE, 1_000)

@@ -28,7 +28,7 @@ it('counts again 15 seconds after the last count at the earliest, and later when
   expect([await count.read(), walks]).toEqual([21, 3])
 })
 
-it('answers the count before while a long one goes on, and outlives a store that fails', async () => {
+it('returns the previous count while a long one runs, and continues after the store has failed', async () => {
   const clock = new ManualClock(0)
   let work: () => Promise<{ count: number }> = async () => ({ count: 3 })
   const count = new SlicedCount<number>({ clock, start: 0, slice: () => work() })

@@ -4,7 +4,7 @@ import { AdjustableClock } from './adjustable-clock.js'
 
 const HOUR_MS = 3_600_000
 
-it('fires the timers on the way in the order of their times, and keeps the others', () => {
+it('an advanced clock fires the timers that fall due in their order, and keeps the others', () => {
   const clock = new AdjustableClock()
   const fired: string[] = []
   clock.after(2 * HOUR_MS, () => fired.push('second'))
@@ -14,7 +14,7 @@ it('fires the timers on the way in the order of their times, and keeps the other
     clock.after(HOUR_MS, () => fired.push('set on the way'))
   })
   const cancelled = clock.after(1.5 * HOUR_MS, () => fired.push('cancelled'))
-  // The clock runs while timers are set, so their times lie after this moment less what has passed.
+  // The clock runs while the timers are set, so all of them are due at most their delay after this moment.
   const start = clock.now()
   clock.advanceTo(start + 2 * HOUR_MS)
   expect(fired).toEqual(['first', 'second'])
@@ -25,7 +25,7 @@ it('fires the timers on the way in the order of their times, and keeps the other
   expect(fired).toEqual(['first', 'second', 'set on the way'])
 })
 
-it('runs by itself, too', async () => {
+it('an advanced clock keeps running', async () => {
   const clock = new AdjustableClock()
   clock.advanceTo(clock.now() + HOUR_MS)
   const before = clock.now()

@@ -91,7 +91,7 @@ const bodies = ({ text }: Client): string[] => text.split(/HTTP\/1\.1 200 OK\r\n
 const isOpen = ({ socket }: Client): boolean => !socket.readableEnded && !socket.destroyed
 
 describe('a connection', () => {
-  it('is read and answered here while its requests are plain, and by Node from the first other one on', async () => {
+  it('is read and answered without Node while its requests are plain, and by Node from the first other one on', async () => {
     const client = await connect()
     const found: boolean[] = []
     for (const [index, text] of [PLAIN, PLAIN, NODES, PLAIN].entries()) {
@@ -105,7 +105,7 @@ describe('a connection', () => {
     expect(bodies(client)).toEqual(['answer 0', 'answer 1', 'answer 2', 'answer 3'])
   })
 
-  it('is not read on before the answer, and Node gets what comes meanwhile', async () => {
+  it('is not read between a request and its answer, and Node gets the bytes that arrive meanwhile', async () => {
     const client = await connect()
     client.socket.write(PLAIN)
     const first = await request(1)
@@ -122,7 +122,7 @@ describe('a connection', () => {
     expect(bodies(client)).toEqual(['first', 'second', 'third'])
   })
 
-  it('can have a body, as a buffer or as a stream', async () => {
+  it('gets the body of a request as a buffer or as a stream', async () => {
     const client = await connect()
     client.socket.write(POST)
     const first = await request(1)
@@ -130,7 +130,7 @@ describe('a connection', () => {
     expect(Buffer.concat(await first.request.toArray()).toString()).toBe('body')
   })
 
-  it('may bring a request in a few pieces', async () => {
+  it('may send a request in a few pieces', async () => {
     const client = await connect()
     await sendInPieces(client, [POST.slice(0, 20), POST.slice(20, -2), POST.slice(-2)])
     const { request: received } = await request(1)
@@ -149,7 +149,7 @@ describe('a connection', () => {
     expect((await request(1)).request).not.toBeInstanceOf(PlainRequest)
   })
 
-  it('gets long answers, and those without a length, by the way of Node', async () => {
+  it('gets long answers, and answers without a length, from Node', async () => {
     const client = await connect()
     client.socket.write(PLAIN)
     answer(await request(1), 'x'.repeat(100_000))
@@ -169,7 +169,7 @@ describe('a connection', () => {
     client.socket.pause()
     const text = 'y'.repeat(15_000)
     let sent = 0
-    /** Until the system takes no more, so that an answer is not complete. */
+    /** Sends answers until the system takes no more, so that an answer is incomplete. */
     const isStuck = async (): Promise<boolean> => {
       client.socket.write(PLAIN)
       sent++
@@ -228,7 +228,7 @@ describe('a connection without a request', () => {
     await waitFor(() => !isOpen(client), { what: 'the end' })
   })
 
-  it('is timed by Node when it has never had one', async () => {
+  it('gets its timeout from Node if it has never had one', async () => {
     const client = await connect()
     const given = once(server, 'connection')
     clock.advance(SWEEP_MS)
@@ -237,7 +237,7 @@ describe('a connection without a request', () => {
     expect((await request(1)).request).not.toBeInstanceOf(PlainRequest)
   })
 
-  it('is timed by Node when its request begins and does not go on', async () => {
+  it('gets its timeout from Node if its request begins and does not continue', async () => {
     const client = await connect()
     await sendInPieces(client, [POST.slice(0, -2)])
     const given = once(server, 'connection')
@@ -249,7 +249,7 @@ describe('a connection without a request', () => {
     expect(Buffer.concat(await received.toArray()).toString()).toBe('body')
   })
 
-  it('is none while its answer takes long', async () => {
+  it('is not one that waits for a slow answer', async () => {
     const client = await connect()
     client.socket.write(PLAIN)
     const exchange = await request(1)
@@ -258,7 +258,7 @@ describe('a connection without a request', () => {
     await waitFor(() => client.text.endsWith('late'), { what: 'the answer' })
   })
 
-  it('ends at once when the server stops, and one with a request after its answer', async () => {
+  it('ends at once when the server stops, and a connection with a request ends after its answer', async () => {
     const [idle, busy] = [await connect(), await connect()]
     busy.socket.write(PLAIN)
     const exchange = await request(1)

@@ -128,7 +128,7 @@ describe('a plain head', () => {
     ['an empty value', posted('', [...FETCHED, 'a: '])],
     ['the name of a method of objects', posted('', [...FETCHED, 'constructor: x'])],
     ['a beginning of another kind', 'PUT'],
-  ])('is not one with %s, also behind a plain one', (_what, text) => {
+  ])('is none with %s, also after a plain one', (_what, text) => {
     expect(new PlainHeads().read(text)).toBeUndefined()
     const heads = new PlainHeads()
     heads.read(posted('[1]'))

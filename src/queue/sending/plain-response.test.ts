@@ -113,7 +113,7 @@ describe('a plain response', () => {
     ['a byte that is no ASCII', answered('', ['A: ü'])],
     ['an endless head', `HTTP/1.1 200 OK\r\n${'A: b\r\n'.repeat(4_000)}`],
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
-  ])('is not one with %s, also behind a plain one', (_what, text) => {
+  ])('is none with %s, also after a plain one', (_what, text) => {
     expect(new PlainResponseHeads().read(text)).toBeUndefined()
     const heads = new PlainResponseHeads()
     heads.read(answered('ok'))

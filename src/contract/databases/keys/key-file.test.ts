@@ -9,20 +9,20 @@ it.each([
   ['a name that begins with a byte order mark', Buffer.from('\ufeffuser')],
   ['bytes that are no UTF-8', Buffer.from([0xff, 0x00, 0x80, 0x41])],
   ['the bytes of a lone surrogate', Buffer.from([0xed, 0xb0, 0x80, 0x41])],
-])('a name is the same bytes again: %s', (_what, bytes) => {
+])('a name keeps its bytes: %s', (_what, bytes) => {
   const name = keyNameOf(bytes)
   expect(Buffer.from(bytesOfKeyName(name))).toEqual(bytes)
   const stored = { name, type: 'string', expiresAtMs: 5, dump: 'AAE=' }
   expect(readKeyLine(keyLine(stored, base64), base64)).toEqual({ kind: 'key', key: stored })
 })
 
-it('puts every name into a path', () => {
+it('every name can be put into a path', () => {
   const binary = keyNameOf(new Uint8Array([0xff, 0x2f]))
   expect(isBinaryName(binary)).toBe(true)
   expect([pathSegment(binary), pathSegment('a/ü?')]).toEqual(['%ff%2f', 'a%2F%C3%BC%3F'])
 })
 
-it('reads its own first and last line', () => {
+it('the first and the last line of a file are read back', () => {
   expect(readKeyLine(headerLine(0), base64)).toEqual({ kind: 'header', version: 1 })
   expect(readKeyLine(endLine(7), base64)).toEqual({ kind: 'end', keys: 7 })
   expect(readKeyLine('  ', base64)).toEqual({ kind: 'blank' })
@@ -44,7 +44,7 @@ it.each([
   expect(readKeyLine(text, base64)).toMatchObject({ kind: 'broken' })
 })
 
-it('splits bytes into lines wherever they are cut, and drops what is too long', async () => {
+it('bytes are split into lines wherever they are cut, and lines that are too long are dropped', async () => {
   const whole = Buffer.from('ab\nü\nlonger than ten\n\nend')
   const chunks = [1, 4, 5, 12, whole.length].map((end, index, ends) => whole.subarray(ends[index - 1] ?? 0, end))
   const lines = await all(linesOf(chunks, 10))

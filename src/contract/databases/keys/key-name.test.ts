@@ -3,7 +3,7 @@ import { keyNameOf, requestInPath } from './key-name.js'
 
 const name = keyNameOf(Uint8Array.of(0xff, 0))
 
-it('puts a command with a binary name into the path of a request, and its longest argument into the body', () => {
+it('a command with a binary name goes into the path of a request, and its longest argument into the body', () => {
   expect(requestInPath(['TYPE', name])).toEqual({ path: '/TYPE/%ff%00' })
   expect(requestInPath(['SET', name, 'a long text', 'KEEPTTL'])).toEqual({
     path: '/SET/%ff%00?KEEPTTL',
