@@ -35,20 +35,20 @@ it.each([
   expect(error).toMatchObject({ status, message: expect.stringMatching(message) })
 })
 
-it('a page is no answer, whatever its status', async () => {
+it('an HTML page counts as no answer, whatever its status', async () => {
   const error = await thrownFor(() => new Response('<html>Sign in to the proxy</html>', { headers: PAGE_TYPE }))
   expect(error).toMatchObject({ status: 502, message: expect.stringContaining('with status 200') })
   expect(isWithoutAnswer(error)).toBe(true)
 })
 
-it('a response that breaks off is none', async () => {
+it('a response that breaks off counts as no answer', async () => {
   const cut = () => new Response(new ReadableStream({ pull: (body) => body.error(new TypeError('cut off')) }))
   const error = await thrownFor(cut)
   expect(error).toMatchObject({ status: 0, message: expect.stringContaining('cannot be reached') })
   expect(isWithoutAnswer(error)).toBe(true)
 })
 
-it('a wrong key is no ended session', async () => {
+it('a wrong key does not count as an ended session', async () => {
   vi.stubGlobal('fetch', async () => Response.json({ error: 'The API key is wrong.' }, { status: 401 }))
   const attempt = api(createConsoleSession, { body: { email: '', api_key: '' } })
   await expect(attempt).rejects.toMatchObject({ status: 401, message: 'The API key is wrong.' })

@@ -13,7 +13,7 @@ it.each(['', 'wfr_', 'my wfr_1', 'msg_a/../b', 'orders'])('%j is no identifier',
   expect(targetOf(text)).toBeUndefined()
 })
 
-it('all words have to be part of a name', () => {
+it('a search finds names that contain all of its words', () => {
   expect(isMatch('Dead letters', 'let DEAD')).toBe(true)
   expect(isMatch('Dead letters', '')).toBe(true)
   expect(isMatch('Dead letters', 'dead runs')).toBe(false)

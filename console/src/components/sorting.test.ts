@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { orderAfter, orderAt, orderText, sorted } from './sorting.js'
 
-it('stands in a URL as the name of the column, with a minus for descending', () => {
+it('an order is the name of the column in a URL, with a minus for descending', () => {
   for (const text of ['name', '-size']) {
     const order = orderAt(text, ['name', 'size'])
     expect(order && orderText(order)).toBe(text)
@@ -10,7 +10,7 @@ it('stands in a URL as the name of the column, with a minus for descending', () 
   expect(orderAt(7, ['name'])).toBeUndefined()
 })
 
-it('a press on a heading sorts by it, a second press the other way', () => {
+it('a press on a heading sorts by it, and a second press reverses the order', () => {
   const once = orderAfter(undefined, 'size', 'desc')
   expect(once).toEqual({ by: 'size', direction: 'desc' })
   expect(orderAfter(once, 'size', 'desc')).toEqual({ by: 'size', direction: 'asc' })

@@ -15,7 +15,7 @@ it('the clock is right at once, also after an hour without readers', () => {
   end()
 })
 
-it('ticks while it has readers, and has no timer afterwards', () => {
+it('the clock ticks while it has readers, and has no timer afterwards', () => {
   vi.useFakeTimers({ now: 1_000_000 })
   let ticks = 0
   const end = watchClock(() => ticks++)
@@ -30,7 +30,7 @@ const DAY_MS = 86_400_000
 it.each([
   ['ahead', -DAY_MS],
   ['behind', DAY_MS],
-])('goes by the server where the clock of this computer is a day %s', (_, behindMs) => {
+])('the clock follows the server where the clock of this computer is a day %s', (_, behindMs) => {
   vi.useFakeTimers({ now: 10 * DAY_MS })
   noteServerTime(new Date(Date.now() + behindMs).toUTCString(), Date.now())
   const end = watchClock(() => undefined)
@@ -38,7 +38,7 @@ it.each([
   end()
 })
 
-it('an answer that took long, or says no time, is no reason to doubt the clock', () => {
+it('a slow answer, or one without a time, does not change the clock', () => {
   vi.useFakeTimers({ now: 10 * DAY_MS })
   const askedMs = Date.now() - 90_000
   noteServerTime(new Date(askedMs).toUTCString(), askedMs)

@@ -26,13 +26,13 @@ it('a declaration keeps what a request needs', () => {
   expect(lean).not.toMatch(/Adds|schema|errors|success/)
 })
 
-it('a schema is replaced, with all inside it', () => {
+it('a schema is replaced as a whole', () => {
   const lean = withoutSpaces(withoutSchemas(DECLARED))
   expect(lean).toContain('export const Item = Type export type Item = Static<typeof Item>')
   expect(lean).toContain('const text = (description: string) => Type ')
 })
 
-it('constants may be left out if nothing uses them, and functions stay as they are', () => {
+it('a bundler may drop unused constants, and functions stay as they are', () => {
   const lean = withoutSchemas(DECLARED)
   expect(lean).toContain('/* @__PURE__ */ new Map(/* @__PURE__ */ /* @__PURE__ */ wordsOf([')
   expect(lean).toContain("export const readItem = /* @__PURE__ */ readAt('readItem', '/items')")

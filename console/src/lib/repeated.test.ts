@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { requestNames } from './repeated.js'
 
-it('a request that is repeated keeps its name until it was answered, and another one has another', () => {
+it('a repeated request keeps its id until it is answered, and a changed request has another id', () => {
   const names = requestNames('wfr_')
   const name = names.of({ fromStep: 2 })
   expect(name).toMatch(/^wfr_\w{10,}$/)

@@ -3,12 +3,12 @@ import { addressOf, choiceOf, meansEverything, selectorOf, withKind } from './se
 
 const URL = 'https://example.com/nightly'
 
-it('reads a URL, and drops unknown parameters', () => {
+it('a selector is read from a URL, and unknown parameters are dropped', () => {
   const search = { kind: 'resumeRuns', url: URL, label: 42, from: 5, to: 'soon', ids: [], exact: 'yes', more: 1 }
   expect(choiceOf(search)).toEqual({ kind: 'resumeRuns', url: URL, label: '42', from: 5 })
 })
 
-it('cancels runs by URL prefix or whole URL, and filters everything else by whole URLs', () => {
+it('a cancel selects runs by URL prefix or whole URL; other kinds filter by whole URLs', () => {
   expect(selectorOf({ url: URL })).toEqual({ workflowUrl: URL })
   expect(selectorOf({ url: URL, exact: true })).toEqual({ workflowUrl: URL, workflowUrlExactMatch: true })
   expect(selectorOf({ kind: 'restartRuns', url: URL, status: 500 })).toEqual({
@@ -17,13 +17,13 @@ it('cancels runs by URL prefix or whole URL, and filters everything else by whol
   })
 })
 
-it('ignores other filters when there are IDs, even an empty list', () => {
+it('a selector with IDs, even an empty list, ignores other filters', () => {
   expect(selectorOf({ ids: ['wfr_1'], label: 'x' })).toEqual({ workflowRunIds: ['wfr_1'] })
   expect(selectorOf({ kind: 'deleteDeadRuns', ids: ['1-0'] })).toEqual({ dlqIds: ['1-0'] })
   expect(selectorOf({ ids: [] })).toEqual({ workflowRunIds: [] })
 })
 
-it('has the conditions of the items, and drops those that others do not have', () => {
+it('a selector keeps the conditions that its kind of items has, and drops others', () => {
   const choice = choiceOf({ state: 'sleeping', waiting: 'order-1', attemptsMost: 2, payload: '$.a = 1', saved: 'mine' })
   expect(selectorOf(choice)).toEqual({
     state: 'sleeping',
@@ -40,19 +40,19 @@ it('has the conditions of the items, and drops those that others do not have', (
   expect(withKind({ state: 'retry' }, 'cancelMessages')).toEqual({ kind: 'cancelMessages' })
 })
 
-it('leaves many IDs out of the address', () => {
+it('the address leaves out many IDs', () => {
   const ids = Array.from({ length: 51 }, (_, number) => `wfr_${number}`)
   expect(addressOf({ kind: 'cancelRuns', ids: ['wfr_1'] })).toEqual({ kind: 'cancelRuns', ids: ['wfr_1'] })
   expect(addressOf({ kind: 'cancelRuns', ids })).toEqual({ kind: 'cancelRuns' })
 })
 
-it('knows when no filter is set', () => {
+it('a selector without filters is recognized', () => {
   expect(meansEverything({ kind: 'cancelRuns' })).toBe(true)
   expect(meansEverything({ ids: [] })).toBe(false)
   expect(meansEverything({ label: 'x' })).toBe(false)
 })
 
-it('uses the filter names of the queue for messages and dead letters', () => {
+it('a selector uses the filter names of the queue for messages and dead letters', () => {
   const choice = { kind: 'retryDeadLetters', url: URL, queue: 'mails', group: 'orders', status: 503, from: 7 } as const
   expect(selectorOf(choice)).toEqual({
     url: [URL],
@@ -65,7 +65,7 @@ it('uses the filter names of the queue for messages and dead letters', () => {
   expect(selectorOf({ kind: 'cancelMessages', status: 503, exact: true })).toEqual({})
 })
 
-it('keeps the filters that another kind has, too', () => {
+it('a change of the kind keeps the filters that both kinds have', () => {
   const choice = { url: URL, exact: true, label: 'x', host: 'h', ids: ['wfr_1'] } as const
   expect(withKind(choice, 'resumeRuns')).toEqual({ kind: 'resumeRuns', url: URL, label: 'x' })
   expect(withKind({ kind: 'resumeRuns', ids: ['1-0'] }, 'restartRuns')).toEqual({ kind: 'restartRuns', ids: ['1-0'] })

@@ -5,7 +5,7 @@ import { cliLine, curlLine } from './terminal.js'
 const URL = 'https://example.com/nightly'
 const NOW = 1_000_000
 
-it('writes the command with shell quotes', () => {
+it('the command has shell quotes', () => {
   const choice: Choice = { url: URL, label: `it's`, from: 7 }
   const settings = { ...NO_SETTINGS, reason: 'twice', ratePerSecond: 10, fenceMs: 3_600_000 } as const
   expect(cliLine(choice, settings)).toBe(
@@ -17,7 +17,7 @@ it('writes the command with shell quotes', () => {
   expect(curl).toContain(`"fenceUntil":${NOW + 3_600_000},"async":true`)
 })
 
-it('matches active runs by the beginning of their URL, and says how a pause treats their clocks', () => {
+it('the command matches active runs by URL prefix, and says how a pause treats their clocks', () => {
   const held = { ...NO_SETTINGS, pauseClock: 'hold', undoClock: 'now', fenceMs: 60_000 } as const
   const choice: Choice = { kind: 'pauseRuns', url: URL, exact: true }
   expect(cliLine(choice, held)).toBe(`homeport runs pause --url ${URL} --exact --hold-clock`)
@@ -30,7 +30,7 @@ it('matches active runs by the beginning of their URL, and says how a pause trea
   )
 })
 
-it('passes --all without filters, and uses the general command where the short ones lack a flag', () => {
+it('the command has --all without filters, and is the general one where the short ones lack a flag', () => {
   expect(cliLine({ kind: 'cancelRuns' }, NO_SETTINGS)).toBe('homeport runs cancel --all --async --yes')
   expect(cliLine({ kind: 'resumeRuns', label: 'x' }, NO_SETTINGS)).toBe('homeport runs resume --label x')
   expect(cliLine({ kind: 'deleteDeadRuns' }, NO_SETTINGS)).toBe('homeport bulk start deleteDeadRuns --all --yes')
@@ -45,7 +45,7 @@ it('passes --all without filters, and uses the general command where the short o
   )
 })
 
-it('writes conditions as flags of the commands that have them', () => {
+it('conditions become flags of the commands that have them', () => {
   const stuck: Choice = { label: 'x', state: 'retry', older: '2h', attempts: 3, payload: '$.country = "DE"' }
   const flags = `--label x --state retry --older-than 2h --attempts-at-least 3 --payload '$.country = "DE"'`
   expect(cliLine(stuck, NO_SETTINGS)).toBe(`homeport runs cancel ${flags} --async --yes`)
@@ -57,7 +57,7 @@ it('writes conditions as flags of the commands that have them', () => {
   )
 })
 
-it('uses the queue commands for messages and dead letters', () => {
+it('the command for messages and dead letters is one of the queue', () => {
   expect(cliLine({ kind: 'cancelMessages', queue: 'mails', from: 7 }, NO_SETTINGS)).toBe(
     'homeport queue messages cancel --from 7 --queue mails --yes',
   )

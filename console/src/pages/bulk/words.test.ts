@@ -28,7 +28,7 @@ it('a list of IDs is shown as its count', () => {
   expect(text({ workflowRunIds: ['x'], workflowRunIdsTotal: 5_000 })).toBe('5,000 IDs')
 })
 
-it('a URL says whether it selects by its beginning, and conditions are in words', () => {
+it('the text says whether a URL is a prefix, and writes conditions in words', () => {
   const workflowUrl = 'https://x.test/a'
   const text = (kind: Action['kind'], selector: Action['selector']) => selectorText({ kind, selector }, time)
   expect(text('cancelRuns', { workflowUrl })).toBe('URL begins with https://x.test/a')

@@ -23,13 +23,13 @@ const values: CreateValues = {
   tls: true,
 }
 
-it('becomes a valid request', () => {
+it('the form becomes a valid request', () => {
   const body = bodyOf({ ...values, budget: 20 })
   expect(Check(CreateDatabaseSchema, body)).toBe(true)
   expect(body).toMatchObject({ database_name: 'shop', read_regions: ['eu-west-1'], budget: 20, tls: true })
 })
 
-it('leaves out unset fields', () => {
+it('the request leaves out unset fields', () => {
   expect(bodyOf({ ...values, reads: [] })).not.toHaveProperty('read_regions')
   expect(bodyOf(values)).not.toHaveProperty('budget')
 })
@@ -46,7 +46,7 @@ it('the primary region is not a read region, and regions of GCP have none', () =
   expect(bodyOf(onPrimary(values, 'us-central1')).platform).toBe('gcp')
 })
 
-it('says in one line what the settings are that are not shown', () => {
+it('the form summarizes its hidden settings in one line', () => {
   expect(moreText({ ...values, reads: [], tls: false })).toBe(
     'Plan Pay as you go · no read regions · no budget · refuses writes when full · no TLS',
   )

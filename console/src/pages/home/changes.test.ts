@@ -25,7 +25,7 @@ const said = (...args: Parameters<typeof entry>) => {
   return [`${actor} ${did} ${thing}`.trim(), to]
 }
 
-it('says who did what to which thing, and leads there', () => {
+it('an entry says who did what to which object, and links to it', () => {
   expect(said('Create Database', 'db1', 'shop')).toEqual(['ada@x.test created the database shop', '/databases/db1'])
   expect(said('Delete Database', 'db1', 'shop')).toEqual(['ada@x.test deleted the database shop', undefined])
   expect(said('Reset Database Password', 'db1', 'shop')[0]).toBe('ada@x.test reset database password: shop')
@@ -40,7 +40,7 @@ it('says who did what to which thing, and leads there', () => {
   expect(changeOf({ ...entry('Suspend Database', 'db1'), actor: 'homeport' }).actor).toBe('Homeport')
 })
 
-it('has words for every action', () => {
+it('every action has words', () => {
   for (const action of Object.keys(AUDIT_ACTIONS))
     expect(changeOf(entry(action, 'NA')).did, action).toMatch(/^[a-z]+(ed|set|undid)? /)
 })

@@ -14,11 +14,11 @@ const activity: Activity = {
   ) as Activity['series'],
 }
 
-it('shows every kind of activity once', () => {
+it('the charts show every kind of activity once', () => {
   expect(CHARTS.flatMap(({ parts }) => parts.map(({ kind }) => kind)).sort()).toEqual([...ACTIVITY_KINDS].sort())
 })
 
-it('leads to lists with filters that these lists understand', () => {
+it('the charts link to lists with filters that these lists understand', () => {
   for (const { list } of CHARTS.flatMap(({ parts }) => parts)) {
     const { to, search } = list(1_800_000_000_000, 1_800_000_059_999)
     if (to === '/messages') expect(messageSearchOf(search)).toEqual(search)
@@ -26,7 +26,7 @@ it('leads to lists with filters that these lists understand', () => {
   }
 })
 
-it('adds up, and knows the times of steps', () => {
+it('the charts add up counts, and have the times of their steps', () => {
   expect(sumOf(activity, 'delivered')).toBe(6)
   expect(busySteps(activity)).toEqual([2, 1])
   expect(timesOf(activity, 1)).toEqual([(FROM + 60) * 1_000, (FROM + 120) * 1_000 - 1])

@@ -46,7 +46,7 @@ it('a debounce or singleton key is sent with its own settings', () => {
   expect(PUBLISH_RULES.debounceDelay('', { rule: 'debounce' })).toContain('30s')
 })
 
-it('rejects while typing what the server would refuse', () => {
+it('the form rejects values that the server would refuse while the user types', () => {
   expect(PUBLISH_RULES.destination('ftp://x')).toContain('http://')
   expect(PUBLISH_RULES.destination('my-group')).toBeNull()
   expect(PUBLISH_RULES.body('{', EMPTY)).toBe('The body is not valid JSON')

@@ -46,7 +46,7 @@ it('only changes are sent', () => {
   expect(restartOf(plan, values)).toEqual({ fromStep: 3, payload: 'other', results: { 1: [1] }, siblings: 'again' })
 })
 
-it('refuses results that are no JSON, or that the server would get rounded', () => {
+it('the form refuses results that are no JSON, or whose numbers JavaScript would round', () => {
   const kept = restartFrom(RUN, step(3))?.kept[0]?.json
   expect(RESTART_RULES.results({ 1: String(kept) })).toBeNull()
   expect(RESTART_RULES.results({ 1: '{' })).toContain('not valid JSON')

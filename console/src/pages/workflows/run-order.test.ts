@@ -18,7 +18,7 @@ const ROWS = [
 ]
 const ids = (search: Parameters<typeof arranged>[1]) => arranged(ROWS, search).map(({ workflowRunId }) => workflowRunId)
 
-it('leaves every order to the server that it knows', () => {
+it('the server sorts by every order that it knows, the page by the others', () => {
   const asked = [
     { sort: '-duration' },
     { sort: 'created' },
@@ -40,7 +40,7 @@ it('leaves every order to the server that it knows', () => {
   expect(asked.map(isSortedHere)).toEqual([false, false, false, false, true, false])
 })
 
-it('filters by what a run waits for', () => {
+it('the page filters by what a run waits for', () => {
   expect(ids({ waits: 'event' })).toEqual(['b'])
   expect(ids({ waits: 'paused' })).toEqual([])
 })

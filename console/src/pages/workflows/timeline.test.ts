@@ -36,7 +36,7 @@ it('a step starts when the one before it ended', () => {
   expect(spans(run, AT + 400)).toEqual([[['Triggered', 0, 0]], [['one', 0, 100]], [['two', 100, 300]]])
 })
 
-it('steps that a run has from an older one stand at its beginning', () => {
+it('steps that a run has taken over from an older one stand at its beginning', () => {
   const run = runOf([
     { type: 'sequential', steps: [ran('kept', AT - 5_000)] },
     { type: 'sequential', steps: [{ ...ran('nap', AT - 4_000), stepType: 'SleepFor', sleepFor: '2s' }] },
@@ -123,7 +123,7 @@ it('every bar lies within the timeline', () => {
   ])
 })
 
-it('a step of which the log says where its time went begins when it could, and its phases are parts of its bar', () => {
+it('a step with phases in the log begins when it was ready, and its bar shows the phases', () => {
   const phases = [
     { phase: 'endpoint', ms: 40 },
     { phase: 'back-off', ms: 200 },

@@ -11,7 +11,7 @@ function tree(): KeyTree {
 const press = (made: KeyTree, key: string, active: number, more: { shiftKey?: boolean; isMeta?: boolean } = {}) =>
   reactionTo({ key, shiftKey: false, isMeta: false, ...more }, made, { active, anchor: active }, 3)
 
-it('moves within the list', () => {
+it('the arrow keys move within the list', () => {
   const made = tree()
   expect(['ArrowDown', 'ArrowUp', 'PageDown', 'Home', 'End'].map((key) => press(made, key, 1))).toEqual(
     [2, 0, 3, 0, 3].map((to) => ({ kind: 'move', to, extends: false })),
@@ -21,7 +21,7 @@ it('moves within the list', () => {
   expect(press(new KeyTree(''), 'ArrowDown', 0)).toBeUndefined()
 })
 
-it('opens folders to the right, closes them to the left, and goes to the folder of a key', () => {
+it('the right arrow opens a folder, the left arrow closes it or goes to the folder of a key', () => {
   const made = tree()
   const opened = press(made, 'ArrowRight', 0)
   expect(opened).toMatchObject({ kind: 'open-folder', isOpen: true })
@@ -33,7 +33,7 @@ it('opens folders to the right, closes them to the left, and goes to the folder 
   expect(press(made, 'Enter', 1)).toMatchObject({ kind: 'open-key', row: { name: 'a:1' } })
 })
 
-it('selects, and acts on a selection only if there is one', () => {
+it('keys select rows, and act on a selection only if there is one', () => {
   const made = tree()
   expect(press(made, ' ', 1)).toMatchObject({ kind: 'toggle', row: { name: 'b' } })
   expect(press(made, 'a', 1, { isMeta: true })).toEqual({ kind: 'select-all' })
@@ -43,7 +43,7 @@ it('selects, and acts on a selection only if there is one', () => {
   expect([press(made, 'Delete', 1), press(made, 'Escape', 1)]).toEqual([{ kind: 'delete' }, { kind: 'select-none' }])
 })
 
-it('a range grows and shrinks with its end, and a closed folder stands for its keys', () => {
+it('a range follows its end, and a closed folder stands for its keys', () => {
   const made = tree()
   selectRange(made, 1, 1, 3)
   expect([...made.selected]).toEqual(['b', 'c', 'd'])

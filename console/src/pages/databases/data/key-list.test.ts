@@ -61,9 +61,9 @@ describe('a search for keys', () => {
     expect([list.state, list.tree.count, list.error]).toEqual(['done', 20, undefined])
   })
 
-  it('groups by another separator and keeps the selection, also what changes meanwhile', async () => {
+  it('groups by another separator, and keeps the selection and its changes meanwhile', async () => {
     const { scan } = database([['a:1', 'a:2', 'b.1', 'b.2']])
-    // Every look at the clock is a slice of its own.
+    // Each reading of the clock ends a slice.
     let ms = 0
     const list = new KeyList(scan, ':', () => (ms += 100))
     await list.more()

@@ -16,7 +16,7 @@ function database(sizes: Readonly<Record<string, number | undefined>>, atATime =
   }
 }
 
-it('adds the sizes by prefix, up to the level that is asked for', async () => {
+it('a sample adds up the sizes by prefix, down to the requested level', async () => {
   const sample = new MemorySample()
   await sample.grow(database({ 'user:1:a': 10, 'user:2:a': 30, plain: 5, gone: undefined }), never, () => undefined)
   expect([sample.keys, sample.bytes, sample.isWhole]).toEqual([3, 45, true])
@@ -27,7 +27,7 @@ it('adds the sizes by prefix, up to the level that is asked for', async () => {
   expect(sample.prefixes(':', 2).map(({ prefix }) => prefix)).toEqual(['user:2:', 'user:1:', 'plain'])
 })
 
-it('looks at a bounded number of keys, and at more on demand', async () => {
+it('a sample measures a bounded number of keys, and more on demand', async () => {
   const keys = Object.fromEntries(Array.from({ length: 2 * SAMPLE_STEP + 10 }, (_, i) => [`k${i}:x`, 1]))
   const sample = new MemorySample()
   const store = database(keys)
@@ -44,7 +44,7 @@ it('looks at a bounded number of keys, and at more on demand', async () => {
   ])
 })
 
-it('stops when it is aborted', async () => {
+it('a sample stops when it is aborted', async () => {
   const stop = new AbortController()
   const sample = new MemorySample()
   const keys = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`k${i}`, 1]))

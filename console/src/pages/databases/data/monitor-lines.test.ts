@@ -4,7 +4,7 @@ import { MOST_COMMAND, Profile } from './monitor-lines.js'
 const line = (text: string, source = '127.0.0.1:5000') => `data: 1764324000.123456 [0 ${source}] ${text}\n\n`
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-it('reads commands wherever the stream is cut, and ignores what is none', () => {
+it('commands are read wherever the stream is cut, and other lines are ignored', () => {
   const profile = new Profile('', 10)
   const stream = `data: "OK"\n\n:\n\n${line('"SET" "a b" "\\"x\\""')}${line('"get" "k"', 'lua')}`
   for (const byte of bytes(stream)) profile.take(new Uint8Array([byte]))
@@ -14,14 +14,14 @@ it('reads commands wherever the stream is cut, and ignores what is none', () => 
   ])
 })
 
-it('keeps the newest that match, and counts what it leaves out', () => {
+it('the newest matching commands are kept, and dropped ones are counted', () => {
   const profile = new Profile(' USER: ', 3)
   for (let i = 0; i < 20; i++) profile.take(bytes(line(`"GET" "${i % 2 ? 'user' : 'cart'}:${i}"`)))
   expect(profile.commands().map(({ text }) => text)).toEqual(['"GET" "user:15"', '"GET" "user:17"', '"GET" "user:19"'])
   expect(profile.counts).toEqual({ seen: 20, matched: 10, dropped: 7, cut: 0 })
 })
 
-it('shows the beginning of a long command, and holds no more than a part of one', () => {
+it('a long command shows its beginning, and only a part of it is held', () => {
   const profile = new Profile('', 3)
   for (let i = 0; i < 100; i++) profile.take(bytes(i === 0 ? line(`"SET" "k" "`).trimEnd() : 'x'.repeat(10_000)))
   profile.take(bytes(`"\n\n${line('"PING"')}`))

@@ -5,7 +5,7 @@ const ROW = 34
 const VIEW = 340
 
 describe('a short list', () => {
-  it('renders what is on the screen, and some rows beyond', () => {
+  it('renders the rows on the screen, and some beyond', () => {
     expect(windowAt(0, VIEW, ROW, 1_000)).toEqual({ height: 34_000, first: 0, end: 16, top: 0 })
     expect(windowAt(3_400, VIEW, ROW, 1_000)).toEqual({ height: 34_000, first: 94, end: 116, top: 94 * ROW })
     expect(windowAt(0, VIEW, ROW, 3)).toEqual({ height: 102, first: 0, end: 3, top: 0 })
