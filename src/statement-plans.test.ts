@@ -22,7 +22,7 @@ function declaredStatements(): Statements {
 
 const statements = declaredStatements()
 
-it('finds the rows of a list by their keys: SQLite does not walk all rows of the account for them', () => {
+it('a statement finds the rows of a list by their keys: SQLite does not walk all rows of the account for them', () => {
   const db = openSqlite(sqliteFileIn(migratedDataDir()), { readOnly: false, busyTimeoutMs: 0 })
   db.exec('CREATE TEMP TABLE shared_numbers (value INTEGER PRIMARY KEY)')
   const planOf = (sql: string): string =>

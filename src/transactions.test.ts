@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { operationNamed } from './store/operation.js'
 import './transactions.js'
 
-it('knows every transaction: a store thread that lacks one refuses it', () => {
+it('the list of transactions knows every transaction: a store thread that lacks one refuses it', () => {
   const all = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
   const files = all.filter((file) => /[/\\]transactions[/\\].*(?<!\.test)\.ts$/.test(file))
   const named = files.flatMap((file) => {

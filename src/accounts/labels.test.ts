@@ -25,30 +25,30 @@ const isEmail = (email: string): boolean => {
   return ofMember
 }
 
-it('accepts names with visible characters, in any language', () => {
+it('the schema accepts names with visible characters, in any language', () => {
   for (const name of ['a', ' crew ', 'Zürich 2', '船']) expect(isTeamName(name), name).toBe(true)
   for (const name of ['', ' ', '\u2003\u3000']) expect(isTeamName(name), JSON.stringify(name)).toBe(false)
 })
 
-it('refuses control characters in names and e-mails', () => {
+it('the schema refuses control characters in names and e-mails', () => {
   for (const name of ['a\0', '\u0001', 'a\nb', '\tb', 'a\u007fb'])
     expect(isTeamName(name), JSON.stringify(name)).toBe(false)
   for (const email of ['a\0@b.c', 'a@b\u0007.c']) expect(isEmail(email), JSON.stringify(email)).toBe(false)
   expect(isEmail('ada@homeport.local')).toBe(true)
 })
 
-it('refuses half of a surrogate pair, which the store would change', () => {
+it('the schema refuses half of a surrogate pair, which the store would change', () => {
   expect(isTeamName('a\ud83d')).toBe(false)
   expect(isTeamName('\ud83d\ude00')).toBe(true)
   expect(isEmail('\ude00a@b.c')).toBe(false)
 })
 
-it('validates a name in linear time', () => {
+it('the schema validates a name in linear time', () => {
   // A pattern with backtracking would take hours.
   expect(isValid(createApiKey, { name: `${'a'.repeat(1_000_000)}\u0001\u0001` })).toBe(false)
 })
 
-it('refuses unknown fields of a new key, such as a misspelt read_only', () => {
+it('the schema refuses unknown fields of a new key, such as a misspelt read_only', () => {
   expect(isValid(createApiKey, { name: 'ci', read_only: true })).toBe(true)
   expect(isValid(createApiKey, { name: 'ci', readonly: true })).toBe(false)
 })

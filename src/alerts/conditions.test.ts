@@ -21,11 +21,11 @@ const found = (some: Partial<Observed>) =>
   conditionsOf({ ...calm, ...some }).map(({ accountId, kind, subject, level }) => [accountId, kind, subject, level])
 const rule = (kind: string, threshold: number) => ({ account_id: 'a', kind, enabled: 1 as const, threshold })
 
-it('finds nothing while all is well', () => {
+it('the watch finds nothing while all is well', () => {
   expect(found({})).toEqual([])
 })
 
-it('judges the disk and the certificate for the first account', () => {
+it('the watch judges the disk and the certificate for the first account', () => {
   expect(found({ disk: { freeBytes: 10, totalBytes: 100 } })).toEqual([['first', 'disk_full', 'data directory', 1]])
   expect(found({ disk: { freeBytes: 3, totalBytes: 100 } })).toEqual([['first', 'disk_full', 'data directory', 2]])
   expect(found({ disk: undefined, certificateExpiresAt: undefined })).toEqual([])
@@ -34,7 +34,7 @@ it('judges the disk and the certificate for the first account', () => {
   expect(at(NOW - 1)).toEqual([['first', 'certificate_expiring', 'certificate', 2]])
 })
 
-it('judges budgets by the threshold of the account, and never below it', () => {
+it('the watch judges budgets by the threshold of the account, and never below it', () => {
   const levels = (spent: number, threshold?: number) =>
     found({
       databases: [{ accountId: 'a', databaseId: 'd', name: 'shop', budget: 10, spent }],
@@ -45,7 +45,7 @@ it('judges budgets by the threshold of the account, and never below it', () => {
   expect(levels(5, 50)).toEqual([50])
 })
 
-it('judges daily backups by the newest one, or by the age of the database', () => {
+it('the watch judges daily backups by the newest one, or by the age of the database', () => {
   const backup = { account_id: 'a', database_id: 'd', name: 'shop', created_at: NOW - 9 * DAY }
   const old = [['a', 'backup_old', 'd', 1]]
   expect(found({ backups: [{ ...backup, newest: NOW - 47 * HOUR }] })).toEqual([])
@@ -55,7 +55,7 @@ it('judges daily backups by the newest one, or by the age of the database', () =
   expect(found({ backups: [{ ...backup, newest: NOW - 30 * HOUR }], rules: [rule('backup_old', 25)] })).toEqual(old)
 })
 
-it('judges schedules that are late or whose last fire published nothing', () => {
+it('the watch judges schedules that are late or whose last fire published nothing', () => {
   const schedule = { account_id: 'a', schedule_id: 's', next_at: NOW + 1, error: null }
   const missed = [['a', 'schedule_missed', 's', 1]]
   expect(found({ schedules: [{ ...schedule, next_at: NOW - 299_000 }] })).toEqual([])
@@ -63,7 +63,7 @@ it('judges schedules that are late or whose last fire published nothing', () => 
   expect(found({ schedules: [{ ...schedule, error: 'The URL group is empty.' }] })).toEqual(missed)
 })
 
-it('assigns problems to their rule and their account', () => {
+it('the watch assigns problems to their rule and their account', () => {
   const problem = { subject: 's', severity: 'error', title: 'T.', advice: 'A.', sinceMs: NOW, count: 1 } as const
   expect(found({ problems: [{ ...problem, kind: 'store_damaged' }] })).toEqual([['first', 'store_corrupt', 's', 1]])
   const own = { ...problem, accountId: 'a' }

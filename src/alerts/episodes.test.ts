@@ -21,7 +21,7 @@ const changes = (current: readonly Condition[], known: readonly ConditionRow[], 
 const ends = ({ resolved }: ReturnType<typeof changesOf>) =>
   resolved.map(({ episodeId, found }) => [found.subject, episodeId, found.title])
 
-it('gives a state one episode from its beginning to its end, and another one when it comes back', () => {
+it('the watch gives a state one episode from its beginning to its end, and another one when it comes back', () => {
   const begun = changes([state('disk_full', 'd')], [])
   const [row] = begun.put
   expect(begun.raised).toMatchObject([{ episodeId: row?.episode_id, found: { subject: 'd' } }])
@@ -36,7 +36,7 @@ it('gives a state one episode from its beginning to its end, and another one whe
   expect(changes([state('disk_full', 'd')], []).put[0]?.episode_id).not.toBe(row?.episode_id)
 })
 
-it('ends a state that does not flap at once, and names the database, or says that it is gone', () => {
+it('the watch ends a state that does not flap at once, and names the database, or says that it is gone', () => {
   const { put } = changes([state('budget', 'db'), state('backup_old', 'db')], [])
   expect(ends(changes([], put)).map(([, , title]) => title)).toEqual([
     'The database "shop" is below the alert threshold of its budget again.',
@@ -45,7 +45,7 @@ it('ends a state that does not flap at once, and names the database, or says tha
   expect(ends(changes([], put, { nameOf: () => undefined }))[0]?.[2]).toBe('The database db is gone.')
 })
 
-it('ends no state that it cannot judge', () => {
+it('the watch ends no state that it cannot judge', () => {
   const { put } = changes([state('disk_full', 'd')], [])
   const blind = changes([], put, { isUnjudged: () => true })
   expect([blind.put, blind.forget]).toEqual([[], []])
@@ -63,7 +63,7 @@ it('counts states together that begin at the same time, and ends them with the l
   ])
 })
 
-it('reminds and ends as usual after the clock was set back', () => {
+it('the watch reminds and ends as usual after the clock was set back', () => {
   const ahead = NOW + 365 * 24 * 60 * 60_000
   const { put } = changes([state('disk_full', 'd')], [], { now: ahead })
   const lasting = changes([state('disk_full', 'd')], put)

@@ -74,7 +74,7 @@ it('a node reports what it observes, with its name', async () => {
   expect(leader.unjudged(others, false, [])({ kind: 'disk_full', subject: 'data directory (b)' })).toBe(true)
 })
 
-it('ends no state of a node that does not answer, or answers something else', async () => {
+it('the watch ends no state of a node that does not answer, or answers something else', async () => {
   for (const some of [{ isSilent: true }, { answer: { conditions: [{}] } }] as const) {
     const leader = nodes(some)
     const others = await leader.elsewhere('first')

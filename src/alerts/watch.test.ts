@@ -24,7 +24,7 @@ function watchOf(run: (operation: unknown, args: never) => Promise<unknown>) {
   return { clock, watch }
 }
 
-it('collects the events of an account also if those of another one cannot be stored, a few accounts at a time', async () => {
+it('the watch stores the events of an account also if those of another one fail, a few accounts at a time', async () => {
   const good = Array.from({ length: 24 }, (_, index) => `good ${index}`)
   const accounts = ['bad', ...good].map((accountId) => ({ accountId, createdAt: 1 }))
   const collected: string[] = []
@@ -50,7 +50,7 @@ it('collects the events of an account also if those of another one cannot be sto
   expect([collected, sizes]).toEqual([good, [10, 10, 5]])
 })
 
-it('looks for failed backups of every account, however many there are', async () => {
+it('the watch looks for failed backups of every account, however many there are', async () => {
   const watched = Array.from({ length: 150 }, (_, at) => ({ accountId: `a${at}`, createdAt: 1 }))
   const looked = new Set<string>()
   const { clock, watch } = watchOf(async (operation, args: { watched: sources.Watched[]; sources: string[] }) => {

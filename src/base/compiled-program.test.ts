@@ -36,7 +36,7 @@ function live(spare?: string): { answer: number; isCompiled: boolean } {
 
 const compiled = (): string => readdirSync(folder).find((name) => name.startsWith('program.cjs.')) ?? ''
 
-it('compiles a program once', () => {
+it('a start compiles a program once', () => {
   write(41)
   expect([live(), live(), live()]).toEqual([
     { answer: 41, isCompiled: true },
@@ -46,7 +46,7 @@ it('compiles a program once', () => {
   expect(readdirSync(folder)).toHaveLength(2)
 })
 
-it('compiles a changed program of the same length, which V8 cannot distinguish from the old one', () => {
+it('a start compiles a changed program of the same length, which V8 cannot distinguish from the old one', () => {
   write(41)
   live()
   write(42)
@@ -61,7 +61,7 @@ it.each<[string, (path: string) => void]>([
   ['that is cut off', (path) => truncateSync(path, 100)],
   ['that is empty', (path) => truncateSync(path, 0)],
   ['that others may write', (path) => chmodSync(path, 0o666)],
-])('replaces a compiled file %s', (_, harm) => {
+])('a start replaces a compiled file %s', (_, harm) => {
   write(41)
   live()
   harm(join(folder, compiled()))
@@ -71,7 +71,7 @@ it.each<[string, (path: string) => void]>([
   ])
 })
 
-it('uses the spare folder when it cannot write beside the program', () => {
+it('a start uses the spare folder when it cannot write beside the program', () => {
   write(41)
   live()
   const name = compiled()

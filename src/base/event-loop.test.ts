@@ -22,7 +22,7 @@ it('runs one slice per turn of the event loop, first come, first served', async 
   expect(seen.indexOf('b') - seen.indexOf('a')).toBeGreaterThan(1)
 })
 
-it('serves other callbacks while many tasks do long work', async () => {
+it('the event loop serves other callbacks while many tasks do long work', async () => {
   const SLICE_MS = 5
   let slices = 0
   const long = async (): Promise<void> => {

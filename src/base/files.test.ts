@@ -32,7 +32,7 @@ it('reading distinguishes a missing file from an unreadable one', async () => {
   await expect(readFileIfThere(directory)).rejects.toThrow('EISDIR')
 })
 
-it('makes a folder with its parents for the owner only, and leaves one that exists alone', async () => {
+it('`makeFolder` makes a folder with its parents for the owner only, and leaves one that exists alone', async () => {
   const deep = join(directory, 'a', 'b', 'c')
   await makeFolder(deep)
   await makeFolder(deep)

@@ -40,7 +40,7 @@ it('garbage is collected once after an idle time, however often idleness is repo
   expect([state.collected, clock.pendingTimers]).toEqual([1, 0])
 })
 
-it('waits while the event loop works', async () => {
+it('the collector waits while the event loop works', async () => {
   state.utilization = 0.5
   memory.noteIdle()
   await pass(60_000)
@@ -50,7 +50,7 @@ it('waits while the event loop works', async () => {
   expect(state.collected).toBe(1)
 })
 
-it('does nothing when the process is busy again, until it reports idleness once more', async () => {
+it('the collector does nothing when the process is busy again, until it reports idleness once more', async () => {
   memory.noteIdle()
   state.isIdle = false
   await pass(60_000)
@@ -61,7 +61,7 @@ it('does nothing when the process is busy again, until it reports idleness once 
   expect(state.collected).toBe(1)
 })
 
-it('keeps watching after a collection that failed', async () => {
+it('the collector keeps watching after a collection that failed', async () => {
   const fail = new IdleMemory({
     clock,
     isIdle: () => true,
@@ -74,7 +74,7 @@ it('keeps watching after a collection that failed', async () => {
   expect(clock.pendingTimers).toBe(1)
 })
 
-it('collects again only when the heap has grown', async () => {
+it('the collector collects again only when the heap has grown', async () => {
   const collectedAt = async (heapBytes: number): Promise<number> => {
     state.heapBytes = heapBytes
     memory.noteIdle()
@@ -84,7 +84,7 @@ it('collects again only when the heap has grown', async () => {
   expect([await collectedAt(100 * MIB), await collectedAt(43 * MIB), await collectedAt(44 * MIB)]).toEqual([1, 1, 2])
 })
 
-it('makes V8 return the memory of garbage', async () => {
+it('the collector makes V8 return the memory of garbage', async () => {
   let garbage: unknown[] | undefined = Array.from({ length: 300_000 }, (_, number) => ({ number }))
   const full = getHeapStatistics().total_heap_size
   new IdleMemory({ clock, isIdle: () => true, utilization: () => 0 }).noteIdle()

@@ -32,7 +32,7 @@ function connect(strangers: Strangers, address: string): Connection {
 }
 const openOf = (connections: readonly Connection[]): number => connections.filter(({ isOpen }) => isOpen).length
 
-it('closes the oldest connection of strangers, and never one whose client is known', () => {
+it('the server closes the oldest connection of strangers, and never one whose client is known', () => {
   const closed: number[] = []
   const strangers = new Strangers({ most: 8, onClosed: (connections) => closed.push(connections) })
   const known = connect(strangers, 'a')
@@ -47,7 +47,7 @@ it('closes the oldest connection of strangers, and never one whose client is kno
   expect(closed).toEqual([1])
 })
 
-it('closes connections of the address that opens many before those of others', () => {
+it('the server closes connections of the address that opens many before those of others', () => {
   const strangers = new Strangers({ most: 8 })
   const slow = connect(strangers, 'a')
   const flood = Array.from({ length: 1_000 }, () => connect(strangers, 'b'))
@@ -56,7 +56,7 @@ it('closes connections of the address that opens many before those of others', (
   expect([slow.isOpen, late.isOpen, openOf(flood)]).toEqual([true, true, 6])
 })
 
-it('closes the oldest connection of an owner that has too many, and leaves those of others', () => {
+it('the server closes the oldest connection of an owner that has too many, and leaves those of others', () => {
   const strangers = new Strangers({ most: 4 })
   const known = (owner: string): Connection => {
     const connection = connect(strangers, 'proxy')
@@ -72,7 +72,7 @@ it('closes the oldest connection of an owner that has too many, and leaves those
   expect([other.isOpen, shared?.isOpen, openOf([...rest, ...more])]).toEqual([true, true, 4])
 })
 
-it('refuses further clients of an owner that stay connected, while others may lack files', () => {
+it('the server refuses further clients of an owner that stay connected, while others may lack files', () => {
   const limited: unknown[] = []
   const strangers = new Strangers({ most: 4, onOwnerLimited: (owner, times) => limited.push([owner, times]) })
   const login = (owner: string): Connection => {
@@ -96,7 +96,7 @@ it('refuses further clients of an owner that stay connected, while others may la
   expect([openOf(http), openOf(many), limited.length]).toEqual([4, 6, 2])
 })
 
-it('knows a TLS socket and the connection below it as one', () => {
+it('the server knows a TLS socket and the connection below it as one', () => {
   const strangers = new Strangers({ most: 2 })
   const raw = connect(strangers, 'a')
   const secure = new Connection('a', raw.remotePort)
@@ -109,7 +109,7 @@ it('knows a TLS socket and the connection below it as one', () => {
   expect([raw.isOpen, secure.isOpen, strangers.size]).toEqual([true, true, 2])
 })
 
-it('does not count a connection that has closed before its client was known', () => {
+it('the server does not count a connection that has closed before its client was known', () => {
   const strangers = new Strangers({ most: 2 })
   for (let at = 0; at < 8; at++) {
     const gone = connect(strangers, 'a')

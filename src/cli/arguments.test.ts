@@ -17,19 +17,19 @@ it.each([
   ['bulk rate bulk_1 fast', "'fast' is invalid for argument 'items'. Expected a whole number, 0 or more."],
   ['bulk start cancelAll', "'cancelAll' is invalid for argument 'kind'. Expected one of: cancelRuns,"],
   ['teams add t a@example.com owner', "'owner' is invalid for argument 'role'. Expected one of: admin,"],
-])('reports an invalid argument without calling a server: %s', async (line, message) => {
+])('the command line reports an invalid argument without calling a server: %s', async (line, message) => {
   const args = line.split(' ')
   const { code, err } = await call(...args)
   expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(message) })
 })
 
-it('says what to do when there is no server', async () => {
+it('the command line says what to do when there is no server', async () => {
   const { code, err } = await call('runs', 'explain', 'wfr_1', '--data-dir', tempDir())
   expect(code).toBe(4)
   expect(err).toContain('Start the server once')
 })
 
-it('lists the commands of a group, and refuses missing arguments', async () => {
+it('the command line lists the commands of a group, and refuses missing arguments', async () => {
   const help = await call('runs', '--help')
   for (const name of ['list', 'show', 'explain', 'cancel']) expect(help.out).toContain(name)
   expect((await call('runs', 'explain')).code).toBe(2)

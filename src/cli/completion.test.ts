@@ -10,7 +10,7 @@ async function scriptFor(shell: string): Promise<string> {
   return out.join('')
 }
 
-it('completes commands and flags in a real bash, and skips values', async () => {
+it('the completion offers commands and flags in a real bash, and skips values', async () => {
   const script = join(tempDir(), 'homeport.bash')
   writeFileSync(script, await scriptFor('bash'))
   const complete = async (...words: string[]) => {
@@ -24,7 +24,7 @@ it('completes commands and flags in a real bash, and skips values', async () => 
   expect(await complete('db', 'create', '--name', 'shop', '--pl')).toEqual(['--platform', '--plan'])
 })
 
-it('has all commands for zsh and fish', async () => {
+it('the completion has all commands for zsh and fish', async () => {
   const zsh = await scriptFor('zsh')
   expect(zsh).toMatch(/^#compdef homeport\n/)
   expect(zsh).toContain("'queue dlq'")

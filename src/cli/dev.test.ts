@@ -9,7 +9,7 @@ import { runCli } from './index.js'
 const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0='
 const KEYS = { current: 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r', next: 'sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs' }
 
-it('uses the token and keys of clients in development mode, and delivers', async () => {
+it('`homeport dev` uses the token and keys of clients in development mode, and delivers', async () => {
   const ports = await Promise.all([freePort(), freePort(), freePort()])
   const [queuePort = 0, apiPort = 0, restPort = 0] = ports
   const dataDir = join(tempDir(), 'dev')
@@ -39,17 +39,17 @@ async function refusalOf(args: readonly string[]): Promise<string> {
   return err.join('')
 }
 
-it('refuses to listen beyond loopback', async () => {
+it('`homeport dev` refuses to listen beyond loopback', async () => {
   expect(await refusalOf(['--data-dir', tempDir()])).toMatch(/loopback only/)
 })
 
-it('prefers a given option to its own default, also when the value is the default of `start`', async () => {
+it('`homeport dev` prefers a given option to its own default, also when the value is the default of `start`', async () => {
   const onItsPort = ['--rest-port', '8080']
   expect(await refusalOf(onItsPort)).toMatch(/restPort.*queuePort.*8080/)
   expect(await refusalOf(['--queue-port', '8702', ...onItsPort])).toMatch(/loopback only/)
 })
 
-it('refuses a directory for data that it would not keep', async () => {
+it('`homeport dev` refuses a directory for data that it would not keep', async () => {
   expect(await refusalOf(['--nodes', '3', '--data-dir', tempDir()])).toMatch(
     /--nodes deletes all data.*leave out --data-dir/,
   )

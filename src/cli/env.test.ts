@@ -75,7 +75,7 @@ async function listing(...databases: Partial<typeof DATABASE>[]): Promise<string
   return ['--api-port', String(port)]
 }
 
-it('prints no queue token that was deleted, and says what to do', async () => {
+it('`homeport env` prints no queue token that was deleted, and says what to do', async () => {
   await writeCredentials(dataDir, { ...CREDENTIALS, queueTokenDeleted: true })
   const { code, out, err } = await env()
   expect(code).toBe(0)
@@ -85,7 +85,7 @@ it('prints no queue token that was deleted, and says what to do', async () => {
   expect(JSON.parse((await env('--json')).out)).toMatchObject({ queueToken: '' })
 })
 
-it('prints one JSON object with exactly the documented fields', async () => {
+it('`homeport env` prints one JSON object with exactly the documented fields', async () => {
   const { code, out } = await env('--json')
   expect(code).toBe(0)
   expect(JSON.parse(out)).toEqual({
@@ -96,7 +96,7 @@ it('prints one JSON object with exactly the documented fields', async () => {
   })
 })
 
-it('prints shell exports that a shell reads back unchanged', async () => {
+it('`homeport env` prints shell exports that a shell reads back unchanged', async () => {
   const { out } = await env('--public-queue-url', 'https://q.example.com')
   const script = `${out}\nprintf '%s|' "$HOMEPORT_EMAIL" "$HOMEPORT_API_KEY" "$HOMEPORT_API_URL" "$QSTASH_URL" \\
     "$QSTASH_TOKEN" "$QSTASH_CURRENT_SIGNING_KEY" "$QSTASH_NEXT_SIGNING_KEY"`
@@ -210,7 +210,7 @@ describe('of the server that variables or a profile name', () => {
   })
 })
 
-it('says what to do when there are no credentials', async () => {
+it('`homeport env` says what to do when there are no credentials', async () => {
   dataDir = join(dataDir, 'none')
   const { code, err } = await env()
   expect(code).toBe(4)
@@ -221,7 +221,7 @@ it('says what to do when there are no credentials', async () => {
   expect((await env()).err).toContain('Another server has made the first account, such as another node')
 })
 
-it('exits with 2 for an unknown flag, with a suggestion, and for an invalid value', async () => {
+it('`homeport env` exits with 2 for an unknown flag, with a suggestion, and for an invalid value', async () => {
   expect(await env('--api-prot', '1')).toMatchObject({
     code: 2,
     err: expect.stringContaining('Did you mean --api-port'),
@@ -229,7 +229,7 @@ it('exits with 2 for an unknown flag, with a suggestion, and for an invalid valu
   expect(await env('--api-port', 'x')).toMatchObject({ code: 2, err: expect.stringContaining('--api-port is "x"') })
 })
 
-it('explains every option in its help', async () => {
+it('`homeport env` explains every option in its help', async () => {
   const { code, out } = await env('--help-all')
   expect(code).toBe(0)
   expect(out.replace(/\s+/g, ' ')).toContain('(default: 8700; env: HOMEPORT_API_PORT)')

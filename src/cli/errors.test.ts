@@ -41,11 +41,11 @@ it.each([
   [{ code: 'EACCES', address: '127.0.0.1', port: 443 }, 'This user may not listen on port 443.'],
   [{ code: 'EMFILE' }, 'This process may not open more files. Raise the limit (`ulimit -n`'],
   [{ code: 'ENOENT', syscall: 'uv_cwd' }, 'The current folder does not exist any more. Change to another one'],
-])('says what to do about %o', (fields, expected) => {
+])('the command line says what to do about %o', (fields, expected) => {
   expect(describeError(Object.assign(new Error('of the system'), fields))).toContain(expected)
 })
 
-it('describes errors of the catalogue, several errors at once, and unknown errors', () => {
+it('the command line describes errors of the catalogue, several errors at once, and unknown errors', () => {
   const locked = new HomeportError('data_dir_locked', { directory: '/d', pid: 7 })
   expect(describeError(locked)).toContain('Another Homeport (process 7) already uses the data directory /d.')
   const cause = new Error('canceling statement due to lock timeout (55P03)')
@@ -55,7 +55,7 @@ it('describes errors of the catalogue, several errors at once, and unknown error
   expect(describeError(new AggregateError([new Error('one'), 'two'], 'both'))).toBe('one; two')
 })
 
-it('says what to do when the disk is full', () => {
+it('the command line says what to do when the disk is full', () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
   expect(describeError(full)).toBe(
     'The disk is full, or has no inode left (`df -i`). Free space on the disk of the data directory and try again.',

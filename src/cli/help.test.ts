@@ -24,7 +24,7 @@ async function commands(): Promise<{ path: string; help: string }[]> {
 const all = await commands()
 const isGroup = ({ help }: { help: string }): boolean => /^Commands:|^This machine:/m.test(help)
 
-it('has a help of every command that fits 80 columns and says what a reader needs', () => {
+it('every command has a help that fits 80 columns and says what a reader needs', () => {
   expect(all.length).toBeGreaterThan(180)
   for (const { path, help } of all) {
     const wide = help.split('\n').filter((line) => line.length > 80)
@@ -34,14 +34,14 @@ it('has a help of every command that fits 80 columns and says what a reader need
   }
 })
 
-it('has an example of every command, which names that command', () => {
+it('the help has an example of every command, which names that command', () => {
   for (const one of all.filter((each) => !isGroup(each))) {
     const [, examples = ''] = one.help.split(/\nExamples?:\n/)
     expect(examples, one.path).toContain(one.path)
   }
 })
 
-it('shows the flags of all commands last', () => {
+it('the help shows the flags of all commands last', () => {
   const help = all.find(({ path }) => path === 'homeport db create')?.help ?? ''
   expect(help.indexOf('Every command:')).toBeGreaterThan(help.indexOf('--plan'))
   expect(help).toMatch(/Every command:\n {2}--json .*\n {2}--profile <name> .*\n/)
@@ -74,13 +74,13 @@ it.each([
   expect(code).toBe(2)
 })
 
-it('shows the help of a command in a group', async () => {
+it('the help of a command in a group is shown', async () => {
   const said: string[] = []
   const code = await runCli(['help', 'runs', 'cancel'], { out: (text) => void said.push(text), err: nothing })
   expect([code, said.join('')]).toEqual([0, expect.stringMatching(/^Usage: homeport runs cancel /)])
 })
 
-it('shows all options of the server on demand', async () => {
+it('the help shows all options of the server on demand', async () => {
   const said: string[] = []
   const code = await runCli(['start', '--help-all'], { out: (text) => void said.push(text), err: nothing })
   expect(code).toBe(0)
@@ -88,7 +88,7 @@ it('shows all options of the server on demand', async () => {
   expect(all.find(({ path }) => path === 'homeport start')?.help).not.toContain('--retention-bytes')
 })
 
-it('has no command that docs/cli.md lacks', () => {
+it('the help has no command that docs/cli.md lacks', () => {
   const page = readFileSync(new URL('../../docs/cli.md', import.meta.url), 'utf8')
   const rows = [...page.matchAll(/^\| (`[^|]+) \| (.+) \|$/gm)].map(([, names = '', text = '']) => ({ names, text }))
   const missing = all

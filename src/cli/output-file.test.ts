@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { replaceWhenComplete } from './output-file.js'
 
-it('replaces a file only when its content is complete, and says why it cannot', async () => {
+it('a command replaces a file only when its content is complete, and says why it cannot', async () => {
   const folder = tempDir()
   const file = join(folder, 'out')
   const write = (text: string) => async (partial: string) => writeFileSync(partial, text)

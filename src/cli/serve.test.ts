@@ -41,7 +41,7 @@ it('starts, reports that it serves, stops on request, and exits with 0', async (
   expect(clock.pendingTimers).toBe(0)
 })
 
-it('can be stopped while it starts', async () => {
+it('`serve` can be stopped while it starts', async () => {
   const { code, events, ask } = startServe({ start: never })
   await settle()
   ask()
@@ -49,13 +49,13 @@ it('can be stopped while it starts', async () => {
   expect(events).toEqual(['start', 'stop'])
 })
 
-it('stops the application when its start fails, and throws the reason', async () => {
+it('`serve` stops the application when its start fails, and throws the reason', async () => {
   const { code, events } = startServe({ start: () => Promise.reject(new Error('port taken')) })
   await expect(code).rejects.toThrow('port taken')
   expect(events).toEqual(['start', 'stop'])
 })
 
-it('exits at once with 1 on a second request', async () => {
+it('`serve` exits at once with 1 on a second request', async () => {
   const { code, ask } = startServe({ stop: never })
   await settle()
   ask()
@@ -64,7 +64,7 @@ it('exits at once with 1 on a second request', async () => {
   expect(await code).toBe(1)
 })
 
-it('fails when stopping takes longer than the deadline', async () => {
+it('`serve` fails when stopping takes longer than the deadline', async () => {
   const { code, ask, clock } = startServe({ stop: never })
   await settle()
   ask()
@@ -95,14 +95,14 @@ it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s is a request to stop', asy
   expect(await requestCount()).toBe(1)
 })
 
-it('keeps a request until somebody waits for it', async () => {
+it('the signal handler keeps a request until somebody waits for it', async () => {
   const { wait, requestCount, send } = startSignals()
   send('SIGTERM')
   wait()
   expect(await requestCount()).toBe(1)
 })
 
-it('counts signals within a second as one request, and a later one as the next', async () => {
+it('the signal handler counts signals within a second as one request, and a later one as the next', async () => {
   const { clock, wait, requestCount, send } = startSignals()
   wait()
   wait()

@@ -27,14 +27,14 @@ it.each([
   ['99.0.0', `Homeport 99.0.0 is available; ${packageFile.version} is installed.`],
   ['0.0.1', `Homeport ${packageFile.version} is up to date (newest version: 0.0.1).`],
   [`${packageFile.version}-beta.1`, 'is up to date'],
-])('compares the installed version with %s', async (version, said) => {
+])('`homeport upgrade` compares the installed version with %s', async (version, said) => {
   const { url, asked } = await startRegistry({ version, product: packageFile.product })
   const { code, stdout } = await upgrade(url)
   expect([code, stdout]).toEqual([0, expect.stringContaining(said)])
   expect(asked).toEqual([['GET', `/${packageFile.name}/latest`]])
 })
 
-it('does not mistake another program for a new version, and says when the registry does not answer', async () => {
+it('`homeport upgrade` refuses another program as a version, and says when the registry does not answer', async () => {
   const { url } = await startRegistry({ name: packageFile.name, version: '99.0.0' })
   const other = await upgrade(url)
   expect([other.code, other.stdout]).toEqual([1, ''])

@@ -212,7 +212,7 @@ describe('refused values', () => {
   })
 })
 
-it('finds misspelt environment variables and ignores those of clients', () => {
+it('the configuration finds misspelt environment variables and ignores those of clients', () => {
   const env = { HOMEPORT_API_PROT: '1', HOMEPORT_API_KEY: 'k', HOMEPORT_CONFIG: 'f', PATH: '/bin' }
   expect(unknownEnvironment(env)).toEqual(['HOMEPORT_API_PROT; did you mean HOMEPORT_API_PORT?'])
 })

@@ -21,7 +21,7 @@ it.each([
   ['postgres://u:p%40%2C@a/h', ['postgres://u:p%40%2C@a/h'], 'postgres://a/h'],
   ['postgres://%2Fvar%2Frun/h', ['postgres://%2Fvar%2Frun/h'], 'postgres://%2Fvar%2Frun/h'],
   ['postgres://u@localhost/h?host=/tmp', ['postgres://u@localhost/h?host=/tmp'], 'postgres://localhost/h'],
-])('splits %s', (url, urls, place) => {
+])('the parser splits %s', (url, urls, place) => {
   expect(parsePostgresUrl(url)).toEqual({ urls, place })
 })
 
@@ -40,7 +40,7 @@ it.each([
   'postgres://u:S3cret@a/h?target_session_attrs=standby',
   'postgres://u:S3cret@a/h?host=b,c',
   'mysql://u:S3cret@a/h',
-])('refuses %s without showing the password', (url) => {
+])('the parser refuses %s without showing the password', (url) => {
   const result = parsePostgresUrl(url)
   expect(result).toMatchObject({ problem: expect.any(String) })
   expect(JSON.stringify(result)).not.toContain('S3cret')

@@ -3,7 +3,7 @@ import { tempDir } from '../../test/support/temp-dir.js'
 import { noteAddresses } from './last-start.js'
 import { configOfProcess, configOfServer } from './process.js'
 
-it('finds the server of --data-dir at its own addresses, whatever the environment says about another server', () => {
+it('a command finds the server of --data-dir at its addresses, whatever the environment says of another one', () => {
   const dataDir = tempDir()
   noteAddresses(configOfProcess({ dataDir, queuePort: '21001' }))
   vi.stubEnv('HOMEPORT_QUEUE_PORT', '21002')

@@ -21,21 +21,21 @@ const at = (node: string, capacity: Partial<Capacity> = {}): Candidate => ({
 const needs = { region: 'eu-west-1', memoryBytes: GIB } as const
 const choose = (all: readonly Candidate[], random = () => 0) => chooseHome(all, needs, random)
 
-it('chooses a node of the region, or one that serves all regions', () => {
+it('the placement chooses a node of the region, or one that serves all regions', () => {
   expect(choose([at('a', { region: 'us-east-1' }), at('b')])).toBe('b')
   expect(choose([at('a'), at('b', { region: 'eu-west-1', promisedBytes: GIB })])).toBe('b')
   expect(choose([at('a', { region: 'us-east-1' })])).toBeUndefined()
   expect(choose([])).toBeUndefined()
 })
 
-it('chooses the emptier one of two: by share of its memory, then by number of databases', () => {
+it('the placement chooses the emptier one of two: by share of its memory, then by number of databases', () => {
   expect(choose([at('a', { promisedBytes: GIB }), at('b')])).toBe('b')
   expect(choose([at('a', { promisedBytes: GIB, memoryBytes: 4 * GIB }), at('b', { promisedBytes: 3 * GIB })])).toBe('b')
   expect(choose([at('a', { databases: 3 }), at('b', { databases: 2 })])).toBe('b')
   expect(choose([at('a'), at('b')])).toBe('a')
 })
 
-it('draws two different ones, each as often as the others', () => {
+it('the placement draws two different ones, each as often as the others', () => {
   const nodes = ['a', 'b', 'c', 'd'].map((name, index) => at(name, { databases: index }))
   const counts = new Map<string | undefined, number>()
   const steps = Array.from({ length: 12 }, (_, index) => index / 12)
@@ -50,7 +50,7 @@ it('draws two different ones, each as often as the others', () => {
   expect(Object.fromEntries(counts)).toEqual({ a: 72, b: 48, c: 24 })
 })
 
-it('prefers capacity, then space on the disk, and else leaves the refusal to a node', () => {
+it('the placement prefers capacity, then space on the disk, and else leaves the refusal to a node', () => {
   expect(choose([at('a', { availableBytes: 1 }), at('b', { databases: 9 })])).toBe('b')
   expect(choose([at('a', { awake: 200 }), at('b', { databases: 9 })])).toBe('b')
   expect(choose([at('a', { region: 'eu-west-1', hasSpace: false }), at('b')])).toBe('b')
@@ -58,7 +58,7 @@ it('prefers capacity, then space on the disk, and else leaves the refusal to a n
   expect(choose([at('a', { hasSpace: false })])).toBe('a')
 })
 
-it('offers a node only while everything in it serves: not when it starts, nor when it stops', async () => {
+it('the placement offers a node only while everything in it serves: not when it starts, nor when it stops', async () => {
   let answer: () => unknown = () => expect.fail()
   const cluster = { takesPart: false, isDraining: false, peers: [], ask: async () => [] }
   const deps = {

@@ -36,11 +36,11 @@ it('the built-in table has the limits of every plan', () => {
   expect(DEFAULT_PLANS.payg.db_disk_threshold).toBe(100 * GB)
 })
 
-it('uses the built-in table without a file', async () => {
+it('the plan table uses the built-in table without a file', async () => {
   expect(await loadPlans(undefined)).toBe(DEFAULT_PLANS)
 })
 
-it('replaces built-in rows by those of the file', async () => {
+it('the plan table replaces built-in rows by those of the file', async () => {
   const row = { ...DEFAULT_PLANS.free, db_max_clients: 3 }
   const plans = await loadPlans(fileOf({ free: row }))
   expect(plans.free.db_max_clients).toBe(3)
@@ -55,6 +55,6 @@ it.each([
   ['a row with a wrong limit', fileOf({ free: { ...DEFAULT_PLANS.free, db_max_clients: 0 } }), 'free/db_max_clients'],
   ['a row that lacks a limit', fileOf({ free: {} }), 'free must have required properties'],
   ['a row with a misspelt limit', fileOf({ free: { ...DEFAULT_PLANS.free, db_max_client: 5 } }), 'free must not have'],
-])('refuses %s', async (_what, path, text) => {
+])('the plan table refuses %s', async (_what, path, text) => {
   await expect(loadPlans(path)).rejects.toThrow(text)
 })

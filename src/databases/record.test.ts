@@ -28,14 +28,14 @@ const settings: RecordSettings = {
 const checker = Compile(DatabaseRecordSchema)
 const known = Object.keys(DatabaseRecordSchema.properties)
 
-it.each(PLAN_NAMES)('has all fields of its schema and no others, on plan %s', (plan) => {
+it.each(PLAN_NAMES)('a record has all fields of its schema and no others, on plan %s', (plan) => {
   const record = renderRecord({ ...row, plan }, 'a@b.c', settings, 'all')
   expect([...checker.Errors(record)]).toEqual([])
   const always = known.filter((name) => name !== 'data_problem' && name !== 'set_aside' && name !== 'suspended_by')
   expect(Object.keys(record).sort()).toEqual(always.sort())
 })
 
-it('shows a data problem, and none when the column is unreadable', () => {
+it('a record shows a data problem, and none when the column is unreadable', () => {
   const data_problem = JSON.stringify({ kind: 'cut', what: 'half of it', sinceMs: 5_000, lastWholeAtMs: 4_000 })
   const record = renderRecord({ ...row, data_problem }, 'a@b.c', settings, 'all')
   expect([...checker.Errors(record)]).toEqual([])
@@ -43,7 +43,7 @@ it('shows a data problem, and none when the column is unreadable', () => {
   expect(renderRecord({ ...row, data_problem: '{' }, 'a@b.c', settings, 'all')).not.toHaveProperty('data_problem')
 })
 
-it('matches its schema with every setting switched on', () => {
+it('a record matches its schema with every setting switched on', () => {
   const switched: Partial<DatabaseRow>[] = [
     { eviction: 0, tls: 0, persistence: 'snapshot', state: 'suspended', modifying_state: 'restoring' },
     { auto_upgrade: 1, production_pack: 1, last_upgrade_at: 5_000, next_daily_backup_at: 9_000 },
@@ -67,6 +67,6 @@ it.each([
   ['primary region', { primary_region: 'atlantis-1' }],
   ['read region', { read_regions: '["atlantis-1"]' }],
   ['plan', { plan: 'atlantis' }],
-])('throws for an unknown %s', (what, some) => {
+])('the record of a database with an unknown %s cannot be made', (what, some) => {
   expect(() => renderRecord({ ...row, ...some }, 'a@b.c', settings, 'all')).toThrow(`unknown ${what}`)
 })

@@ -281,7 +281,7 @@ describe('an exhausted quota', () => {
   })
 })
 
-it('continues when the disk cannot be checked', async () => {
+it('the fleet continues when the disk cannot be checked', async () => {
   const { fleet, dataDir, lines } = await startFleet()
   await fleet.ensure(specOf('db_blind'))
   rmSync(dataDir, { recursive: true })
@@ -292,7 +292,7 @@ it('continues when the disk cannot be checked', async () => {
   expect(lines.map(({ text }) => text)).toContainEqual(expect.stringContaining('cannot be checked'))
 })
 
-it('continues without a reserve when none can be written', async () => {
+it('the fleet continues without a reserve when none can be written', async () => {
   const dataDir = join(tempDir(), 'no-directory')
   writeFileSync(dataDir, '')
   const { logger, texts: lines } = recordedLog()

@@ -17,11 +17,11 @@ it.each([
   ['42 (a) b) T 1 42 42 0 -1 4194560 3 0 0 0 7 5 0 0 20', { state: 'stopped', ticks: 12 }],
   ['42 (x) D 1 42 42 0 -1 4194560 3 0 0 0 1 1 0 0 20', { state: 'waiting', ticks: 2 }],
   ['', undefined],
-])('parses the process state: %j', (text, expected) => {
+])('the health check parses the process state: %j', (text, expected) => {
   expect(parseProcessStat(text)).toEqual(expected)
 })
 
-it('finds a stopped engine although its files cannot be measured, because the disk hangs', async () => {
+it('the health check finds a stopped engine although its files cannot be measured, because the disk hangs', async () => {
   const engine = spawn('sleep', ['60'])
   atCleanup(() => void engine.kill('SIGKILL'))
   engine.kill('SIGSTOP')

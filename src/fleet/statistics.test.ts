@@ -50,7 +50,7 @@ it('a sample neither starts engines nor waits for them', async () => {
   expect(await fleet.sample('db_coming')).toMatchObject({ keys: 0 })
 })
 
-it('reports the replication position of each member, primary first', async () => {
+it('the fleet reports the replication position of each member, primary first', async () => {
   const { fleet } = await startFleet()
   const users = [{ name: 'default', password: PASSWORD, rules: '~* &* +@all' }]
   await fleet.ensure(specOf('db_followed', ['eu-west-1'], { users }))
@@ -72,7 +72,7 @@ it.each([
   expect(lagOf(info(ofPrimary), info(ofReplica))).toEqual({ lagBytes, heardSecondsAgo })
 })
 
-it('reports nothing for a database that does not run, and starts nothing', async () => {
+it('the fleet reports nothing for a database that does not run, and starts nothing', async () => {
   const { fleet } = await startFleet()
   expect(await fleet.replication('db_unknown')).toEqual([])
   await fleet.ensure(specOf('db_stopped', [], { state: 'stopped' }))

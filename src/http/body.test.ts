@@ -11,7 +11,7 @@ import { readBody } from './body.js'
 import { route } from './index.js'
 import { listener } from './testing/listener.js'
 
-it('joins a body of megabytes correctly', async () => {
+it('the server joins a body of megabytes correctly', async () => {
   const server = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
   await once(server, 'listening')
@@ -29,7 +29,7 @@ it('joins a body of megabytes correctly', async () => {
   expect(sent.equals(await received)).toBe(true)
 })
 
-it('takes memory in proportion to a body, also for one in chunks of one byte', async () => {
+it('the server takes memory in proportion to a body, also for one in chunks of one byte', async () => {
   const CHUNKS = 200_000
   const server = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void server.close())
@@ -68,7 +68,7 @@ const take = endpoint({
   success: { status: 200, description: 'taken', body: Type.Any() },
 } as const)
 
-it('limits the time for receiving a body, also on endpoints without authentication', async () => {
+it('the server limits the time for receiving a body, also on endpoints without authentication', async () => {
   const server = listener({
     bodyTimeoutMs: 20,
     routes: [route(take, async () => ({}))],
@@ -91,7 +91,7 @@ it('limits the time for receiving a body, also on endpoints without authenticati
   }
 })
 
-it('evicts an incomplete body when incomplete bodies exceed the memory budget', async () => {
+it('the server evicts an incomplete body when incomplete bodies exceed the memory budget', async () => {
   const LIMIT_BYTES = 1_000_000
   const server = listener({
     bodyLimitBytes: LIMIT_BYTES,
@@ -115,7 +115,7 @@ it('evicts an incomplete body when incomplete bodies exceed the memory budget', 
   }
 })
 
-it('receives large bodies of one client in turns, and refuses none', async () => {
+it('the server receives large bodies of one client in turns, and refuses none', async () => {
   const BYTES = 1_500_000
   const server = listener({
     bodyLimitBytes: BYTES,
@@ -140,7 +140,7 @@ it('receives large bodies of one client in turns, and refuses none', async () =>
   expect(await Promise.all(answers.slice(1))).toEqual(['200', '200', '200', '200'])
 })
 
-it('closes a connection whose request was answered and never completed', async () => {
+it('the server closes a connection whose request was answered and never completed', async () => {
   const server = listener({
     bodyTimeoutMs: 20,
     routes: [route({ ...take, auth: 'bearer', scopes: [] }, async () => ({}))],

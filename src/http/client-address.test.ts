@@ -53,13 +53,13 @@ async function addressSeen(trustedProxies: readonly string[], forwarded: string)
 
 const of = (ip: string) => ({ ip, callerIp: ip })
 
-it('uses the client address given by a trusted proxy', async () => {
+it('the server uses the client address given by a trusted proxy', async () => {
   expect(await addressSeen(['127.0.0.1', '10.0.0.0/8'], '198.51.100.9, 203.0.113.7, 10.1.2.3')).toEqual(
     of('203.0.113.7'),
   )
 })
 
-it('ignores the header of untrusted peers, and malformed addresses', async () => {
+it('the server ignores the header of untrusted peers, and malformed addresses', async () => {
   expect(await addressSeen([], '203.0.113.7')).toEqual(of('127.0.0.1'))
   expect(await addressSeen(['10.0.0.1'], '203.0.113.7')).toEqual(of('127.0.0.1'))
   expect(await addressSeen(['127.0.0.1'], 'nonsense')).toEqual(of('127.0.0.1'))

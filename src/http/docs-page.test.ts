@@ -34,7 +34,7 @@ beforeAll(async () => {
 })
 afterAll(() => Promise.all(servers.map((server) => server.stop())))
 
-it('loads scripts and styles of this server only, and none that are inline', async () => {
+it('the page loads scripts and styles of this server only, and none that are inline', async () => {
   const response = await fetch(`${base}/docs`)
   const policy = response.headers.get('content-security-policy')
   expect(policy).toContain("script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';")
@@ -43,7 +43,7 @@ it('loads scripts and styles of this server only, and none that are inline', asy
   expect(page).not.toMatch(/style=|https?:\/\/|<script>|<style>/)
 })
 
-it.each(['gzip', 'identity'])('sends a file with the encoding %s', async (encoding) => {
+it.each(['gzip', 'identity'])('the server sends a file with the encoding %s', async (encoding) => {
   const response = await fetch(`${base}/docs/docs.js`, { headers: { 'accept-encoding': encoding } })
   expect(response.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
   expect(await response.text()).toBe(SCRIPT)
@@ -52,7 +52,7 @@ it.each(['gzip', 'identity'])('sends a file with the encoding %s', async (encodi
   expect(again.status).toBe(304)
 })
 
-it('has no other files', async () => {
+it('the page has no other files', async () => {
   for (const name of ['', 'docs.js.gz', '..%2fpackage.json', 'constructor']) {
     const response = await fetch(`${base}/docs/${name}`)
     expect([name, response.status]).toEqual([name, 404])

@@ -74,7 +74,7 @@ it.each([
   ['a list with surrounding white space', Array.from({ length: 20_000 }, (_, index) => [index])],
   ['long texts', Array.from({ length: 6 }, () => 'é€😀\\"'.repeat(60_000))],
   ['a list of one', [{ ids: Array.from({ length: 100_000 }, (_, index) => `wfr_${index}`) }]],
-])('parses %s correctly', async (_, value) => {
+])('the parser parses %s correctly', async (_, value) => {
   const json = ` \n${JSON.stringify(value, null, 1)} \t`
   expect(await parse(json)).toEqual(value)
 })
@@ -88,17 +88,17 @@ it.each([
   ['is closed by another bracket', list.replace(/]$/, '}')],
   ['is closed in its middle', list.replace(',50000,', '],[')],
   ['holds half a list', list.replace(',50000,', ',[1,')],
-])('refuses a long list that %s', async (_, json) => {
+])('the parser refuses a long list that %s', async (_, json) => {
   expect(await refusal(json)).toMatch('not valid JSON')
 })
 
-it('refuses one very long string unless the operation allows it', async () => {
+it('the parser refuses one very long string unless the operation allows it', async () => {
   const json = (length: number) => JSON.stringify({ text: 'a'.repeat(length) })
   await expect(parse(json(2 ** 20 + 10), 'short')).rejects.toMatchObject({ code: 'body_too_complex' })
   expect(await parse(json(2 ** 20 - 10), 'short')).toEqual({ text: 'a'.repeat(2 ** 20 - 10) })
 })
 
-it('refuses invalid UTF-8 anywhere in a long body', async () => {
+it('the parser refuses invalid UTF-8 anywhere in a long body', async () => {
   for (const at of [10, 1_048_577, 2_999_990]) {
     const bytes = bytesOf(`["${'a'.repeat(3_000_000)}"]`)
     bytes[at] = 0xff
@@ -110,7 +110,7 @@ it.each([
   ['values', `[${'{},'.repeat(3_000_000)}{}]`],
   ['members', JSON.stringify({ headers: Object.fromEntries(Array.from({ length: 20_001 }, (_, i) => [`a${i}`, 1])) })],
   ['levels', `${'['.repeat(3_000_000)}`],
-])('refuses a text with too many %s', async (limit, json) => {
+])('the parser refuses a text with too many %s', async (limit, json) => {
   expect(await refusal(json)).toMatch(
     { values: '250,000 JSON values', members: '20,000 members', levels: '64 levels' }[limit] ?? '',
   )

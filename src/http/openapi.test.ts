@@ -17,11 +17,11 @@ const group = Type.Object({
   limits: Type.Object({ rate: Type.Integer({ minimum: 5 }) }),
 })
 
-it('makes an example of the required fields', () => {
+it('the document makes an example of the required fields', () => {
   expect(exampleOf(group)).toEqual({ kind: 'a', endpoints: [{ url: '...' }], limits: { rate: 5 } })
 })
 
-it('prefers the example in the schema', () => {
+it('the document prefers the example in the schema', () => {
   expect(exampleOf(Type.String({ examples: ['us-east-1'] }))).toBe('us-east-1')
 })
 
@@ -39,7 +39,7 @@ const described = (...endpoints: Parameters<typeof openApi>[0]['endpoints'][numb
 const headersOf = (operation: Operation | undefined) =>
   operation?.parameters.filter((parameter) => parameter.in === 'header') ?? []
 
-it('describes headers with their types', () => {
+it('the document describes headers with their types', () => {
   const headers = headersOf(described(publishMessage)['/v2/publish/{destination}']?.post)
   expect(headers).toContainEqual({
     name: 'Upstash-Retries',
@@ -55,25 +55,25 @@ it('describes headers with their types', () => {
   expect(key).toMatchObject({ name: 'Idempotency-Key', schema: { maxLength: 255 } })
 })
 
-it('describes each alias as an operation of its own', () => {
+it('the document describes each alias as an operation of its own', () => {
   const paths = described(createSchedule)
   expect(paths['/v2/schedules/{scheduleId}/pause']?.post?.operationId).toBe('pauseScheduleByPost')
 })
 
-it('describes Retry-After where a client may retry', () => {
+it('the document describes Retry-After where a client may retry', () => {
   const responses = described(createSchedule)['/v2/schedules/{destination}']?.post?.responses
   expect(responses?.['503']?.headers).toHaveProperty('Retry-After')
   expect(responses?.['400']).not.toHaveProperty('headers')
 })
 
-it('shows a selector in examples that would select everything without one', () => {
+it('the document shows a selector in examples that would select everything without one', () => {
   const paths = described(cancelWorkflowRuns, startBulkAction)
   const exampleOn = (operation?: Operation) => operation?.requestBody?.content['application/json']?.example
   expect(exampleOn(paths['/v2/workflows/runs']?.delete)).toEqual({ workflowRunIds: '...' })
   expect(exampleOn(paths['/v2/workflows/bulkActions']?.post)).toHaveProperty('selector')
 })
 
-it('uses one path for two that differ in the names of their parameters', () => {
+it('the document uses one path for two that differ in the names of their parameters', () => {
   const at = (id: string, method: 'GET' | 'DELETE', name: string) =>
     declare({
       ...createSchedule,

@@ -8,13 +8,16 @@ import { listener } from './testing/listener.js'
 const listOf = (length: number): unknown[] => Array.from({ length }, (_, index) => ({ index, name: `größe ${index}` }))
 const joined = async (list: readonly unknown[]): Promise<string> => Buffer.concat(await chunksOfList(list)).toString()
 
-it.each([501, 1_000, 1_001])('serializes a list of %i items in chunks that join to its JSON', async (length) => {
-  const list = listOf(length)
-  expect(isLongList(list)).toBe(true)
-  expect(await joined(list)).toBe(JSON.stringify(list))
-})
+it.each([501, 1_000, 1_001])(
+  'the server serializes a list of %i items in chunks that join to its JSON',
+  async (length) => {
+    const list = listOf(length)
+    expect(isLongList(list)).toBe(true)
+    expect(await joined(list)).toBe(JSON.stringify(list))
+  },
+)
 
-it('serializes few items with much text in chunks that are short as well', async () => {
+it('the server serializes few items with much text in chunks that are short as well', async () => {
   const list = Array.from({ length: 400 }, (_, index) => ({ index, ips: Array(10).fill('é'.repeat(1_000)) }))
   expect(isLongList(list)).toBe(true)
   const chunks = await chunksOfList(list)
@@ -22,7 +25,7 @@ it('serializes few items with much text in chunks that are short as well', async
   expect(Buffer.concat(chunks).toString()).toBe(JSON.stringify(list))
 })
 
-it('serializes short lists, and objects with lists, in one go', () => {
+it('the server serializes short lists, and objects with lists, in one go', () => {
   expect(isLongList(listOf(500))).toBe(false)
   expect(isLongList({ items: listOf(5_000) })).toBe(false)
 })
@@ -40,12 +43,12 @@ it.each([
   [{ items: [{ headers: { name: ['x'.repeat(2_000_000)] } }] }],
   [{ body: `x${'\ud83d\ude00'.repeat(600_000)}\ud83d`, labels: ['a'] }],
   [{ body: '\ud83d'.repeat(1_200_000) }],
-])('writes an object with much text in pieces as if in one', async (object) => {
+])('the server writes an object with much text in pieces as if in one', async (object) => {
   expect(isLarge(object)).toBe(true)
   expect(Buffer.concat(await chunksOfLarge(object)).toString()).toBe(JSON.stringify(object))
 })
 
-it('yields to the event loop within a long text', async () => {
+it('the server yields to the event loop within a long text', async () => {
   let turns = 0
   let isDone = false
   const look = (): unknown => !isDone && ++turns && setImmediate(look)
@@ -60,7 +63,7 @@ it.each([{ items: listOf(5_000) }, { text: 'x'.repeat(1_000_000) }, {}, [], null
   (answer) => expect(isLarge(answer)).toBe(false),
 )
 
-it('yields to the event loop between the chunks of a list', async () => {
+it('the server yields to the event loop between the chunks of a list', async () => {
   let written = 0
   const list = Array.from({ length: 5_000 }, () => ({ toJSON: () => ++written }))
   const seen: number[] = []

@@ -26,11 +26,11 @@ function problemOf(value: unknown): string {
   throw new Error('the value was taken')
 }
 
-it('reports several problems of a value together', () => {
+it('the validation reports several problems of a value together', () => {
   expect(problemOf({ ids: [1, 'a', 2], idz: 0 })).toMatch(/`idz` is not known.*`ids\[0\]`.*`ids\[2\]`/)
 })
 
-it('reports only the first problem of a large value', () => {
+it('the validation reports only the first problem of a large value', () => {
   const problem = problemOf({ ids: Array.from({ length: 200_000 }, () => 1) })
   expect(problem).toBe('`ids[0]` must be a string; found 1.')
 })
@@ -40,13 +40,13 @@ it('names the element of a top-level list', () => {
   expect(() => list([{ body: 'x' }, { body: {} }])).toThrow('`[1].body` must be a string; found {}.')
 })
 
-it('quotes only the beginning of a long name', () => {
+it('the validation quotes only the beginning of a long name', () => {
   expect(problemOf({ ['x'.repeat(100_000)]: 1 })).toBe(
     `\`${'x'.repeat(60)}…\` is not known here. Known: ids, name, urls.`,
   )
 })
 
-it('describes limits of length and patterns in words', () => {
+it('the validation describes limits of length and patterns in words', () => {
   expect(problemOf({ name: '' })).toBe(
     '`name` must have at least 1 character; found "". `name` must be seen; found "".',
   )
@@ -56,7 +56,7 @@ it('describes limits of length and patterns in words', () => {
   expect(problemOf({ urls: ['a', 'b', 'c'] })).toBe('`urls` must have at most 2 elements; found ["a","b","c"].')
 })
 
-it('refuses spaces in place of a number in a query', () => {
+it('the validation refuses spaces in place of a number in a query', () => {
   const numbers = Type.Object({
     from: Type.Optional(Type.Integer()),
     status: Type.Optional(Type.Array(Type.Integer())),
@@ -70,7 +70,7 @@ it('refuses spaces in place of a number in a query', () => {
   expect(right).toEqual({ from: 5, status: [200], name: ' ' })
 })
 
-it('refuses integers that the store cannot represent, at any depth', () => {
+it('the validation refuses integers that the store cannot represent, at any depth', () => {
   const inQuery = compileChecker(Type.Object({ after: Type.Array(Type.Integer({ minimum: 0 })) }), 'query')
   for (const text of ['9007199254740992', '1e400']) {
     expect(() => inQuery({ after: text })).toThrow('`after[0]` must be')

@@ -87,7 +87,7 @@ describeOnSampledStore('retention', (openStore) => {
   })
 })
 
-it('deletes nothing by age for a day after the clock was set ahead by days, unless it is set back', async () => {
+it('retention deletes nothing by age for a day after the clock was set ahead by days, unless it is set back', async () => {
   const steady = new ManualClock(Date.now())
   const clock = new JumpingClock(steady)
   let sweeps = 0

@@ -88,7 +88,7 @@ describeOnSampledStore('the deletion of accounts', (openStore) => {
   })
 })
 
-it('deletes an account whose databases are being created, changed, backed up and restored, and leaves nothing', async () => {
+it('a deletion leaves nothing of an account whose databases are created, changed, backed up and restored', async () => {
   const server = await startManagement()
   const { accounts, databases, store, owner, dataDir } = server
   const reload = () => accounts.reload()

@@ -10,7 +10,7 @@ import { folderPlace, StoredPlace } from './place.js'
 
 const HOUR_MS = 3_600_000
 
-it('removes the partial backup of a server that was killed long ago, and nothing else', async () => {
+it('a backup removes the partial backup of a server that was killed long ago, and nothing else', async () => {
   const now = Date.now()
   const folder = await mkdtemp(join(tmpdir(), 'homeport-place-'))
   onTestFinished(() => rm(folder, { recursive: true }))
@@ -36,7 +36,7 @@ it('removes the partial backup of a server that was killed long ago, and nothing
   ])
 })
 
-it('removes partial backups in object storage, and no complete ones', async () => {
+it('a backup removes partial backups in object storage, and no complete ones', async () => {
   const now = Date.now()
   const server = await ObjectServer.start()
   const storage = new ObjectStorage(server.options())

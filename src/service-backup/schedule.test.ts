@@ -93,7 +93,7 @@ async function schedule({ failed = 0, keep = 7, existing = [] as readonly number
   return { made, lookAfter, problem: () => problem, names: () => readdirSync(folder).sort() }
 }
 
-it('makes one backup a day although one exists from when the clock was ahead', async () => {
+it('the schedule makes one backup a day although one exists from when the clock was ahead', async () => {
   const ahead = T + 300 * DAY_MS
   const { made, lookAfter, names } = await schedule({ keep: 1, existing: [T - 2 * DAY_MS, ahead] })
   for (let look = 0; look < 3; look++) await lookAfter(QUARTER_MS)
@@ -101,12 +101,12 @@ it('makes one backup a day although one exists from when the clock was ahead', a
   expect(names()).toEqual([backupName(T)])
 })
 
-it('makes its own backup beside a new one of another server', async () => {
+it('the schedule makes its own backup beside a new one of another server', async () => {
   expect((await schedule({ existing: [T - 1] })).made).toEqual([])
   expect((await schedule({ existing: [T - 1], of: 'other' })).made).toEqual([T])
 })
 
-it('reports data that is missing in the newest backup until a complete one follows', async () => {
+it('the schedule reports data that is missing in the newest backup until a complete one follows', async () => {
   const { made, lookAfter, problem } = await schedule({ failed: 1 })
   const missing = expect.stringContaining('The data of 1 of its databases is missing')
   expect(problem()).toEqual(missing)

@@ -5,7 +5,7 @@ import { openSqlite } from '../base/index.js'
 import { sqliteFileIn } from './open.js'
 import { copyRunning } from './running-copy.js'
 
-it('says why a store cannot be copied', async () => {
+it('the error says why a store cannot be copied', async () => {
   const [from, into] = [tempDir(), tempDir()]
   openSqlite(sqliteFileIn(from)).close()
   writeFileSync(sqliteFileIn(into), 'there is something')

@@ -28,7 +28,7 @@ it('counts by account, minute and kind, and notifies once until the counts are t
   expect(notified).toBe(2)
 })
 
-it('returns the same counts again if they could not be stored', () => {
+it('the meter returns the same counts again if they could not be stored', () => {
   const meter = new ActivityMeter(() => T)
   meter.add('a', 'published')
   const taken = meter.takeChanged()
@@ -37,7 +37,7 @@ it('returns the same counts again if they could not be stored', () => {
   expect(meter.takeChanged().map(({ accountId }) => accountId)).toEqual(['a', 'b'])
 })
 
-it('forgets blocks that are over and stored, and keeps those that are not', () => {
+it('the meter forgets blocks that are over and stored, and keeps those that are not', () => {
   let now = T
   const meter = new ActivityMeter(() => now)
   meter.add('a', 'published')
@@ -49,14 +49,14 @@ it('forgets blocks that are over and stored, and keeps those that are not', () =
   expect(meter.of('a')).toEqual([])
 })
 
-it('keeps a bounded number of blocks while none can be stored', () => {
+it('the meter keeps a bounded number of blocks while none can be stored', () => {
   let now = T
   const meter = new ActivityMeter(() => now)
   for (let block = 0; block < 10; block++, now += BLOCK_MS) meter.add('a', 'published')
   expect(meter.of('a').map(({ start }) => (start - T) / BLOCK_MS)).toEqual([6, 7, 8, 9])
 })
 
-it('never overwrites a stored block after the clock was set back', () => {
+it('the meter never overwrites a stored block after the clock was set back', () => {
   let now = T + BLOCK_MS
   const meter = new ActivityMeter(() => now)
   meter.add('a', 'published')

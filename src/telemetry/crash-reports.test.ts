@@ -13,7 +13,7 @@ function thrown(stack: string, message = `no key for redis://me:${SECRET}@host`)
   return error
 }
 
-it('records where an error was thrown but not its message', () => {
+it('a crash report says where an error was thrown, but not its message', () => {
   const stack = `    at ${SECRET}
     at parse (${SECRET})
     at Sender.send (file:///srv/${SECRET}/src/queue/sending/sender.ts:12:3)
@@ -39,7 +39,7 @@ it('records where an error was thrown but not its message', () => {
   expect(JSON.stringify(report)).not.toContain(SECRET)
 })
 
-it('maps a line of the bundle to its source', () => {
+it('a crash report maps a line of the bundle to its source', () => {
   const dir = tempDir()
   const file = join(dir, 'main.js')
   const map = { version: 3, sources: ['../src/bulk/worker/worker.ts'], names: [], mappings: 'AAEA' }
@@ -57,7 +57,7 @@ it.each([[undefined], ['text'], [{ password: SECRET }], [thrown('')]])(
   },
 )
 
-it('keeps the newest ten, readable only by their owner, and finds the last one', () => {
+it('the newest ten crash reports are kept, readable only by their owner, and the last one is found', () => {
   const dir = tempDir()
   expect(lastCrash(dir)).toBeUndefined()
   for (let i = 0; i < 12; i++) writeCrashReport(dir, describeCrash('uncaughtException', new RangeError('x'), NOW + i))
@@ -72,7 +72,7 @@ it('keeps the newest ten, readable only by their owner, and finds the last one',
   expect(lastCrash(dir)).toBeUndefined()
 })
 
-it('fails silently when nothing can be written', () => {
+it('writing a crash report fails silently when nothing can be written', () => {
   const dir = tempDir()
   writeFileSync(join(dir, 'crashes'), '')
   expect(writeCrashReport(dir, describeCrash('uncaughtException', new Error('x'), NOW))).toBeUndefined()

@@ -14,7 +14,7 @@ function recorded(level: LogLevel = 'info') {
   return { logger, lines, last: () => JSON.parse(lines.at(-1) ?? '{}') }
 }
 
-it('writes one JSON line with time, level, event, fields and text', () => {
+it('the logger writes one JSON line with time, level, event, fields and text', () => {
   const { logger, last } = recorded()
   logger.info('account_deleted', { accountId: 'acc_1' })
   expect(last()).toEqual({
@@ -26,14 +26,14 @@ it('writes one JSON line with time, level, event, fields and text', () => {
   })
 })
 
-it('omits lines below the level', () => {
+it('the logger omits lines below the level', () => {
   const { logger, lines } = recorded()
   logger.debug('tls_handshake_failed', { error: new Error('x') })
   recorded('silent').logger.error('store_mark_not_written' as never, {} as never)
   expect(lines).toEqual([])
 })
 
-it('passes each line on, exactly as written', () => {
+it('the logger passes each line on, exactly as written', () => {
   const [written, passed]: [string[], string[]] = [[], []]
   const destination = { write: (line: string) => void written.push(line) }
   const logger = createLogger({ level: 'info', destination, onLine: (line) => void passed.push(line) })
@@ -42,14 +42,14 @@ it('passes each line on, exactly as written', () => {
   expect([passed, passed.length]).toEqual([written, 1])
 })
 
-it('inserts fields into the text, and does not repeat them for people', () => {
+it('the logger inserts fields into the text, and does not repeat them for people', () => {
   const { logger, lines, last } = recorded()
   logger.error('gateway_ports_not_opened', { databases: 3, databaseId: 'db', error: new Error('EMFILE') })
   expect(last()).toMatchObject({ databases: 3, msg: 'the ports of 3 databases cannot be opened' })
   expect(humanLine(lines[0] ?? '')).toMatch(/ ERROR the ports of 3 databases cannot be opened databaseId=db\n/)
 })
 
-it('writes no field that the event does not declare, and nothing nested but errors', () => {
+it('the logger writes no field that the event does not declare, and nothing nested but errors', () => {
   const { logger, lines } = recorded()
   const secrets = { password: 'hunter2', authorization: 'Bearer hunter2', rest_token: 'hunter2' }
   const given: { accountId: string } = { accountId: 'acc_1', ...secrets }
@@ -59,13 +59,13 @@ it('writes no field that the event does not declare, and nothing nested but erro
   expect(lines.join('')).not.toContain('hunter2')
 })
 
-it('leaves out optional fields without a value', () => {
+it('the logger leaves out optional fields without a value', () => {
   const { logger, last } = recorded()
   logger.warn('launcher_ended', { code: 0, signal: null })
   expect([last().code, 'signal' in last()]).toEqual([0, false])
 })
 
-it('writes an error with its stack, as JSON and for people', () => {
+it('the logger writes an error with its stack, as JSON and for people', () => {
   const { logger, lines, last } = recorded()
   logger.error('database_wake_failed', { error: new TypeError('no'), databaseId: 'db 1' })
   expect(last().error).toMatchObject({ type: 'TypeError', message: 'no', stack: expect.stringContaining('TypeError') })
@@ -74,7 +74,7 @@ it('writes an error with its stack, as JSON and for people', () => {
   )
 })
 
-it('escapes characters that would control the terminal of a reader', () => {
+it('the logger escapes characters that would control the terminal of a reader', () => {
   const { logger, lines } = recorded()
   const error = Object.assign(new Error('x'), { stack: 'Error: \u001b[2J\u009b1A\rx\n    at y' })
   logger.error('database_wake_failed', { error, databaseId: 'a\u009b1A' })
@@ -83,7 +83,7 @@ it('escapes characters that would control the terminal of a reader', () => {
   expect(line.split('\n').slice(1)).toEqual(['  Error: \\u001b[2J\\u009b1A\\u000dx', '      at y', ''])
 })
 
-it('writes only type, message, code and stack of an error, because drivers attach the failed command', () => {
+it('the logger writes only type, message, code and stack of an error, because drivers attach the failed command', () => {
   const { logger, lines, last } = recorded()
   const command = { name: 'auth', args: ['default', 'hunter2'] }
   const failed = Object.assign(new Error('WRONGPASS'), { code: 'EAUTH', command })

@@ -15,7 +15,7 @@ const used = (commands: number, latencyUs: number): DatabaseMeter => {
 
 const lines = async (totals: MeterTotals) => (await renderMetrics(totals.figures)).split('\n')
 
-it('sums all databases, and does not shrink when one is deleted', async () => {
+it('the export sums all databases, and does not shrink when one is deleted', async () => {
   const totals = new MeterTotals()
   const [one, other] = [used(3, 100), used(4, 100)]
   totals.look([one, other])
@@ -29,7 +29,7 @@ it('sums all databases, and does not shrink when one is deleted', async () => {
   expect(seen).toContain('homeport_gateway_connections 2')
 })
 
-it('puts each latency in the bucket that ends at or above it', async () => {
+it('the export puts each latency in the bucket that ends at or above it', async () => {
   for (const [latencyUs, below, from] of [
     [1, undefined, '0.000064'],
     [63, undefined, '0.000064'],

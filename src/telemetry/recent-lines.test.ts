@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { RecentLines } from './recent-lines.js'
 
-it('keeps the newest lines, under their numbers', () => {
+it('the buffer keeps the newest lines, under their numbers', () => {
   const lines = new RecentLines()
   for (let i = 0; i < 12_345; i++) lines.add(`{"n":${i}}\n`)
   expect([lines.first, lines.next, lines.at(7_344), lines.at(12_345)]).toEqual([7_345, 12_345, undefined, undefined])
@@ -11,7 +11,7 @@ it('keeps the newest lines, under their numbers', () => {
   ])
 })
 
-it('holds a bounded amount of text', () => {
+it('the buffer holds a bounded amount of text', () => {
   const lines = new RecentLines()
   const megabyte = 'x'.repeat(2 ** 20)
   for (let i = 0; i < 10; i++) lines.add(megabyte)
@@ -22,7 +22,7 @@ it('holds a bounded amount of text', () => {
   expect([lines.first, lines.next]).toEqual([7, 11])
 })
 
-it('notifies watchers until they leave', () => {
+it('the buffer notifies watchers until they leave', () => {
   const lines = new RecentLines()
   let seen = 0
   const leave = lines.watch(() => seen++)

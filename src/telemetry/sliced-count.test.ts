@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { SlicedCount } from './sliced-count.js'
 
-it('counts again 15 seconds after the last count at the earliest, and later when counting took long', async () => {
+it('a count is repeated after 15 seconds at the earliest, and later when counting took long', async () => {
   const clock = new ManualClock(0)
   let walks = 0
   let tookMs = 0
@@ -28,7 +28,7 @@ it('counts again 15 seconds after the last count at the earliest, and later when
   expect([await count.read(), walks]).toEqual([21, 3])
 })
 
-it('returns the previous count while a long one runs, and continues after the store has failed', async () => {
+it('the previous count is returned while a long one runs, and counting continues after the store has failed', async () => {
   const clock = new ManualClock(0)
   let work: () => Promise<{ count: number }> = async () => ({ count: 3 })
   const count = new SlicedCount<number>({ clock, start: 0, slice: () => work() })

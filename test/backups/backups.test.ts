@@ -40,7 +40,7 @@ async function db(...args: string[]): Promise<Record<string, unknown>> {
   return JSON.parse(stdout)
 }
 
-it('backs up and restores, in place and into a new database', async () => {
+it('the command line backs up and restores, in place and into a new database', async () => {
   const { client } = await create('shop')
   await client.set('k', 'old')
   const backup = await db('backup', 'shop', '--name', 'before')
@@ -57,7 +57,7 @@ it('backs up and restores, in place and into a new database', async () => {
   expect(await client.get('k')).toBe('old')
 })
 
-it('leaves no new database behind when the restore is refused', async () => {
+it('the command line leaves no new database behind when the restore is refused', async () => {
   await create('kept')
   const { database_id, backup_id } = await db('backup', 'kept')
   writeFileSync(join(homeport.place.dataDir, 'backups', `${database_id}`, `${backup_id}.rdb`), 'changed')
@@ -67,7 +67,7 @@ it('leaves no new database behind when the restore is refused', async () => {
   expect((body as Database[]).map(({ database_name }) => database_name)).not.toContain('kept-copy')
 })
 
-it('exports into a file and imports it elsewhere', async () => {
+it('the command line exports into a file and imports it elsewhere', async () => {
   const [from, to] = [await create('from'), await create('to')]
   await from.client.set('k', 'v')
   const file = join(tempDir(), 'dump.rdb')
@@ -77,7 +77,7 @@ it('exports into a file and imports it elsewhere', async () => {
   expect(await to.client.get('k')).toBe('v')
 })
 
-it('replaces no data without a confirmation', async () => {
+it('the command line replaces no data without a confirmation', async () => {
   const { client } = await create('precious')
   const file = join(tempDir(), 'dump.rdb')
   await db('backup', 'precious')
@@ -97,7 +97,7 @@ it('replaces no data without a confirmation', async () => {
   expect(await client.get('k')).toBe('v')
 })
 
-it('fails with one sentence and the exit code of the failure', async () => {
+it('the command line fails with one sentence and the exit code of the failure', async () => {
   await create('lonely')
   const bad = join(tempDir(), 'bad.rdb')
   writeFileSync(bad, 'hello')
@@ -120,7 +120,7 @@ it('fails with one sentence and the exit code of the failure', async () => {
   expect(failed.stdout).not.toContain('cannot load it')
 })
 
-it('keeps the connections of clients over a backup and a restore', async () => {
+it('the server keeps the connections of clients over a backup and a restore', async () => {
   const { database, client } = await create('steady', { read_regions: ['eu-west-1'] })
   let closed = false
   client.on('close', () => {

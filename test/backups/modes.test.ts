@@ -16,7 +16,7 @@ function openFiles(root: string, path = root): string[] {
   return isPrivate ? below : [`${relative(root, path)} 0${mode.toString(8)}`, ...below]
 }
 
-it('makes every file private to its owner, whatever the umask, and corrects modes at the start', async () => {
+it('the server makes every file private to its owner, whatever the umask, and corrects modes at the start', async () => {
   const before = process.umask(0)
   const homeport = await startHomeport().finally(() => process.umask(before))
   const { dataDir } = homeport.place

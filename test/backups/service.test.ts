@@ -32,7 +32,7 @@ function connect({ port, password }: Database): Redis {
   return client
 }
 
-it('backs up the whole service while it runs, and restores it elsewhere', async () => {
+it('`homeport backup` backs up the whole service while it runs, and `homeport restore` restores it elsewhere', async () => {
   const sink = await startSink()
   atCleanup(() => sink.close())
   const place = await newPlace()
@@ -102,7 +102,7 @@ it('backs up the whole service while it runs, and restores it elsewhere', async 
   expect(await second.queue('GET', `/v2/messages/${messageId}`)).toMatchObject({ status: 200 })
 })
 
-it('backs up to object storage on its schedule and on demand, and restores on a machine without the old files', async () => {
+it('a server backs up to object storage on a schedule and on demand, and is restored without its old files', async () => {
   const storage = await ObjectServer.start()
   atCleanup(() => storage.stop())
   const { accessKeyId, secretAccessKey } = await readCredentials(storage.credentials, '')

@@ -60,7 +60,7 @@ const deliveriesOf = (runId: string) =>
 
 const statesOf = (ids: readonly string[]) => Promise.all(ids.map((id) => service.stateOf(id)))
 
-it('cancels by id in every form of the client', async () => {
+it('the client cancels by id in every form of the client', async () => {
   const [a, b, c, d, e] = (await sleeping(5)) as [string, string, string, string, string]
   const { client } = service
   expect(await client.cancel(a)).toEqual({ cancelled: 1 })
@@ -72,7 +72,7 @@ it('cancels by id in every form of the client', async () => {
   expect(await statesOf([a, b, c, d, e])).toEqual(Array(5).fill('RUN_CANCELED'))
 })
 
-it('cancels by URL prefix and by exact URL', async () => {
+it('the client cancels by URL prefix and by exact URL', async () => {
   const { client } = service
   const short = await sleeping(2, '/a')
   const long = await sleeping(1, '/a/more')
@@ -84,7 +84,7 @@ it('cancels by URL prefix and by exact URL', async () => {
   expect(await statesOf([...long, ...other])).toEqual(['RUN_CANCELED', 'RUN_CANCELED'])
 })
 
-it('cancels by label and dates, and by host and path', async () => {
+it('the client cancels by label and dates, and by host and path', async () => {
   const { client } = service
   const from = Date.now() - 1
   const [a, b, c] = (await sleeping(1, '/a', 'red')).concat(await sleeping(1, '/a', 'blue'), await sleeping(1, '/b'))
@@ -97,7 +97,7 @@ it('cancels by label and dates, and by host and path', async () => {
   expect(await client.cancel({ all: true })).toEqual({ cancelled: 1 })
 })
 
-it('cancels all, up to a maximum per request', async () => {
+it('the client cancels all, up to a maximum per request', async () => {
   const { client } = service
   await service.startDelayed(130, `${app.url}/a`)
   expect(await client.cancel({ all: true, count: 7 })).toEqual({ cancelled: 7 })
@@ -106,7 +106,7 @@ it('cancels all, up to a maximum per request', async () => {
   expect(await client.cancel({ all: true })).toEqual({ cancelled: 0 })
 })
 
-it('accepts the JSON bodies of older clients and of the interface', async () => {
+it('the client accepts the JSON bodies of older clients and of the interface', async () => {
   const { homeport } = service
   const cancel = async (body: unknown) => (await homeport.queue('DELETE', '/v2/workflows/runs', body)).body
   const ids = await service.startDelayed(5, `${app.url}/a`, 'red')
@@ -116,7 +116,7 @@ it('accepts the JSON bodies of older clients and of the interface', async () => 
   expect(await cancel({})).toEqual({ cancelled: 1 })
 })
 
-it('delivers nothing of a cancelled run again and refuses its late steps', async () => {
+it('a cancel delivers nothing of a cancelled run again and refuses its late steps', async () => {
   const [runId] = (await sleeping(1)) as [string]
   expect(await service.client.cancel(runId)).toEqual({ cancelled: 1 })
   const before = deliveriesOf(runId)
@@ -137,7 +137,7 @@ it('delivers nothing of a cancelled run again and refuses its late steps', async
   expect(deliveriesOf(runId)).toBe(before)
 })
 
-it('aborts a request in flight and ignores its outcome', async () => {
+it('a cancel aborts a request in flight and ignores its outcome', async () => {
   const { workflowRunId } = await service.client.trigger({ url: `${app.url}/hang` })
   await waitFor(() => hanging.size === 1, { what: 'the step to run' })
   const before = app.aborted()
@@ -148,7 +148,7 @@ it('aborts a request in flight and ignores its outcome', async () => {
   expect(await service.stateOf(workflowRunId)).toBe('RUN_CANCELED')
 })
 
-it('ends retries, calls no failure function and leaves no dead letter', async () => {
+it('a cancel ends retries, calls no failure function and leaves no dead letter', async () => {
   const retrying = { url: `${app.url}/fail`, retries: 5, retryDelay: '300' }
   const { workflowRunId: cancelled } = await service.client.trigger(retrying)
   await waitFor(() => deliveriesOf(cancelled) >= 1, { what: 'the first attempt' })
@@ -165,7 +165,7 @@ it('ends retries, calls no failure function and leaves no dead letter', async ()
   expect(log?.dlqId).toBeUndefined()
 })
 
-it('needs a token', async () => {
+it('a cancel needs a token', async () => {
   const answer = await fetch(`${service.homeport.queueUrl}/v2/workflows/runs`, { method: 'DELETE' })
   expect(answer.status).toBe(401)
 })

@@ -47,7 +47,7 @@ function startWatch({ homeport }: Service, actionId: string) {
   return { ended, stdout: () => read.stdout, stderr: () => read.stderr }
 }
 
-it('continues actions that were acknowledged before the server was killed, and counts each run once', async () => {
+it('a restart continues actions that were acknowledged before the server was killed, and counts each run once', async () => {
   const before = await startService()
   const nightly = await before.startDelayed(NIGHTLY, URL, 'nightly')
   const slow = await before.startDelayed(SLOW, URL, 'slow')

@@ -75,13 +75,13 @@ const nothingLeft = () =>
     { what: 'an empty server' },
   )
 
-it.each(WORKLOADS)('measures %s, and leaves nothing behind', async (workload) => {
+it.each(WORKLOADS)('`homeport bench` measures %s, and leaves nothing behind', async (workload) => {
   const { operations } = await run(workload)
   expect(operations).toBeGreaterThan(0)
   await nothingLeft()
 })
 
-it('prints a report with a prediction, as JSON or for people', async () => {
+it('`homeport bench` prints a report with a prediction, as JSON or for people', async () => {
   const report = JSON.parse((await bench('--only', 'cancel', '--runs', '50', '--json')).stdout)
   expect(report).toMatchObject({
     machine: { cores: expect.any(Number), speed: expect.any(Number), syncUs: expect.any(Number) },
@@ -91,7 +91,7 @@ it('prints a report with a prediction, as JSON or for people', async () => {
   expect(text).toMatch(/^WORKLOAD +WHAT +CALLERS +PER SECOND.*PREDICTED +BOUND BY\ncancel +runs cancelled/)
 })
 
-it('removes everything when it is interrupted', async () => {
+it('`homeport bench` removes everything when it is interrupted', async () => {
   const args = ['bench', ...placeOf(), '--queue-port', `${homeport.place.queuePort}`, '--only', 'publish']
   const child = spawn(process.execPath, [MAIN_JS, ...args, '--seconds', '60'], { env: childEnv() })
   atCleanup(() => void child.kill('SIGKILL'))
@@ -105,7 +105,7 @@ it('removes everything when it is interrupted', async () => {
   await nothingLeft()
 })
 
-it('leaves a database that exists as it was', async () => {
+it('`homeport bench` leaves a database that exists as it was', async () => {
   const { body } = await homeport.api('POST', '/v2/redis/database', {
     database_name: 'mine',
     platform: 'aws',
@@ -120,7 +120,7 @@ it('leaves a database that exists as it was', async () => {
 
 const placeOf = (): string[] => ['--data-dir', homeport.place.dataDir, '--api-port', `${homeport.place.apiPort}`]
 
-it('says what is wrong: an unknown workload, an address that is none of this machine', async () => {
+it('`homeport bench` says what is wrong: an unknown workload, an address that is none of this machine', async () => {
   expect(await bench('--only', 'everything')).toMatchObject({ code: 2, stderr: expect.stringContaining('publish, ') })
   const away = await bench('--only', 'deliver', '--receiver', '192.0.2.1')
   expect(away).toMatchObject({ code: 2, stderr: expect.stringContaining('--receiver') })

@@ -334,14 +334,14 @@ describe('the server that commands talk to', () => {
   })
 })
 
-it('finds the server of a data directory at its actual ports', async () => {
+it('the command line finds the server of a data directory at its actual ports', async () => {
   const { apiUrl, queueUrl, place } = homeport
   const { stdout } = await runHomeport(['env', '--json', '--data-dir', place.dataDir])
   expect(JSON.parse(stdout)).toMatchObject({ apiUrl, queueUrl })
   expect(await runHomeport(['keys', 'list', '--json', '--data-dir', place.dataDir])).toMatchObject({ code: 0 })
 })
 
-it('lists keys, teams and the audit log', async () => {
+it('the command line lists keys, teams and the audit log', async () => {
   const { api_key } = await json('keys', 'create', 'ci', '--read-only')
   const readOnly = { HOMEPORT_API_KEY: api_key }
   expect(await cli(['teams', 'create', 'crew'], { env: readOnly })).toMatchObject({ code: 4 })
@@ -349,7 +349,7 @@ it('lists keys, teams and the audit log', async () => {
   expect(await works('audit', '--count', '2')).toMatch(/Delete API Key +key_.*\n.*Create API Key/)
 })
 
-it('adds an alert channel, tests it, silences alerts and changes a rule', async () => {
+it('the command line adds an alert channel, tests it, silences alerts and changes a rule', async () => {
   expect(await works('alerts', 'channels')).toContain('There are no channels')
   const url = 'http://127.0.0.1:9/alerts'
   const channel = await json('alerts', 'add', url, '--name', 'ops', '--slack', '--rules', 'budget,disk_full')
@@ -383,7 +383,7 @@ it.skipIf(!existsSync('/dev/full'))('fails when its result cannot be written', a
   expect(full).toMatchObject({ code: 1, stderr: expect.stringMatching(/^error: .*ENOSPC.*\n$/) })
 })
 
-it('resets lost credentials only while the server is stopped', async () => {
+it('the command line resets lost credentials only while the server is stopped', async () => {
   const flags = placeFlags(homeport.place)
   const refused = await runHomeport(['credentials', 'reset', '--yes', ...flags])
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('already uses the data directory') })

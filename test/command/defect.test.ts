@@ -22,7 +22,7 @@ async function endBy(signal: NodeJS.Signals, homeport: RunningHomeport): Promise
   expect(homeport.logs()).toMatch(/a defect in \w+ ends the server/)
 }
 
-it('ends with a report on an uncaught error, and mentions it at the next start', async () => {
+it('the server ends with a report on an uncaught error, and mentions it at the next start', async () => {
   const place = await newPlace()
   const env = preload()
   const first = await startHomeport({ ...place, env })

@@ -19,7 +19,7 @@ function newMachine() {
   }
 }
 
-it('finds the only running server from any folder, and no server that was killed', async () => {
+it('a command finds the only running server from any folder, and no server that was killed', async () => {
   const machine = newMachine()
   const server = await machine.start()
   const env = await machine.homeport('env', '--json')

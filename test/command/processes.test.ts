@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
 import { atCleanup, freePortRange, startHomeport, waitFor } from '../support/index.js'
 
-it('starts all processes again when they end at the same time', async () => {
+it('the server starts all processes again when they end at the same time', async () => {
   const postgres = await startPostgresServer()
   atCleanup(() => postgres.stop())
   const args = [

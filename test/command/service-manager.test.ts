@@ -25,7 +25,7 @@ async function startReceiver(socket: string): Promise<() => string> {
   return () => text
 }
 
-it('tells systemd when everything serves and when the server stops', async () => {
+it('the server tells systemd when everything serves and when the server stops', async () => {
   const folder = tempDir()
   const [socket, calls, program] = [join(folder, 'socket'), join(folder, 'calls'), join(folder, 'systemd-notify')]
   const received = await startReceiver(socket)

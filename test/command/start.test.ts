@@ -32,7 +32,7 @@ async function occupy(port: number): Promise<() => Promise<unknown>> {
 /** Where the first two tests start servers. */
 const place = await newPlace()
 
-it('ends with one sentence when a port is in use, and leaves nothing behind', async () => {
+it('`homeport start` ends with one sentence when a port is in use, and leaves nothing behind', async () => {
   const leave = await occupy(place.queuePort)
   const { code, stdout, stderr } = await runHomeport(['start', ...placeFlags(place)])
   await leave()
@@ -55,7 +55,7 @@ it('names the address that it should listen on when the machine does not have it
   expect(processesMarked(place.dataDir)).toEqual([])
 })
 
-it('prints the credentials once, at the first start that serves, and shares its data directory with no other', async () => {
+it('`homeport start` prints the credentials once, at the first start that serves, and shares its data with no other', async () => {
   const first = await startHomeport(place)
   // The listeners respond shortly before the whole server is healthy.
   const printed = await waitFor(() => exportsIn(first.logs()) || undefined, { what: 'the credentials to be printed' })
@@ -83,7 +83,7 @@ it('prints the credentials once, at the first start that serves, and shares its 
 
 const exportsIn = (logs: string): string => (logs.match(/^export .*$/gm) ?? []).join('\n')
 
-it('says what to do when the engine is missing, and leaves nothing behind', async () => {
+it('`homeport start` says what to do when the engine is missing, and leaves nothing behind', async () => {
   const place = await newPlace()
   const { code, stderr } = await runHomeport([
     'start',
@@ -96,16 +96,19 @@ it('says what to do when the engine is missing, and leaves nothing behind', asyn
   expect(processesMarked(place.dataDir)).toEqual([])
 })
 
-it.skipIf(process.platform !== 'linux')('says what to do when its address space is limited', async () => {
-  const place = await newPlace()
-  const start = [process.execPath, MAIN_JS, 'start', ...placeFlags(place)]
-  expect(await run('prlimit', ['--as=4000000000', ...start])).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('`ulimit -v unlimited`'),
-  })
-})
+it.skipIf(process.platform !== 'linux')(
+  '`homeport start` says what to do when its address space is limited',
+  async () => {
+    const place = await newPlace()
+    const start = [process.execPath, MAIN_JS, 'start', ...placeFlags(place)]
+    expect(await run('prlimit', ['--as=4000000000', ...start])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('`ulimit -v unlimited`'),
+    })
+  },
+)
 
-it('exits with 2 and lists all problems of an invalid configuration', async () => {
+it('`homeport start` exits with 2 and lists all problems of an invalid configuration', async () => {
   const { code, stderr } = await runHomeport(['start', '--api-port', 'x', '--host', 'example.com'])
   expect(code).toBe(2)
   expect(stderr).toContain('--host is "example.com", expected an IP address or localhost; --api-port is "x"')

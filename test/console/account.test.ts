@@ -23,7 +23,7 @@ const loadedBytes = async (page: Page): Promise<number> => {
   return (await page.evaluate<number[]>(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-it('loads little before the first page, and asks for nothing that is refused', async () => {
+it('the console loads little before the first page, and asks for nothing that is refused', async () => {
   const refused: string[] = []
   const note = (response: PageResponse): void => {
     if (response.status() >= 400) refused.push(response.url())
@@ -62,7 +62,7 @@ it.each([
   expect(await problemsOf(browser.page)).toEqual([])
 })
 
-it('follows the colour scheme of the system', async () => {
+it('the console follows the colour scheme of the system', async () => {
   const { page } = browser
   for (const colorScheme of ['dark', 'light'] as const) {
     await page.emulateMedia({ colorScheme })
@@ -246,7 +246,7 @@ it('the operator creates an account, limits, suspends, resumes and deletes it', 
   expect(await ask()).toBe(401)
 })
 
-it('creates an API key, shows it once, and deletes it after a confirmation', async () => {
+it('the console creates an API key, shows it once, and deletes it after a confirmation', async () => {
   const { page } = browser
   await browser.visit('/api-keys', 'API keys')
   await page.getByRole('button', { name: 'Create a key' }).click()
@@ -314,7 +314,7 @@ async function isAccepted(apiKey: string): Promise<boolean> {
   return (await fetch(`${homeport.apiUrl}/v2/teams`, { headers: { authorization } })).ok
 }
 
-it('works when the browser reports that it is offline', async () => {
+it('the console works when the browser reports that it is offline', async () => {
   const { page } = browser
   await browser.enter('/signing-keys', 'Signing keys')
   await page.evaluate("dispatchEvent(new Event('offline'))")
@@ -322,7 +322,7 @@ it('works when the browser reports that it is offline', async () => {
   await page.getByRole('cell', { name: 'default', exact: true }).waitFor()
 })
 
-it('warns that the server does not respond, with the age of the data', async () => {
+it('the console warns that the server does not respond, with the age of the data', async () => {
   const { page } = browser
   await browser.enter('/', 'Home')
   await page.getByRole('heading', { name: 'Health' }).waitFor()
@@ -335,7 +335,7 @@ it('warns that the server does not respond, with the age of the data', async () 
   await page.getByRole('alert').waitFor({ state: 'detached' })
 })
 
-it('searches the audit log on the server, and continues where a search has reached its limit', async () => {
+it('the console searches the audit log on the server, and continues where a search has reached its limit', async () => {
   const { page } = browser
   await browser.enter('/audit', 'Audit log')
   await page.getByLabel('Search the entries').fill('nothing has this')
@@ -376,7 +376,7 @@ it('signing out ends the session, and signing in leads back to the same page', a
   await heading(page, 'Audit log').waitFor()
 })
 
-it('shows nothing of one account while another tab has signed in to another one', async () => {
+it('the console shows nothing of one account while another tab has signed in to another one', async () => {
   const email = 'beside@example.com'
   const { body } = await homeport.api('POST', '/v2/accounts', { email })
   await browser.load('/api-keys', 'API keys')

@@ -47,7 +47,7 @@ it('every page is empty at first, says what to do, and is accessible', async () 
   expect(await problemsOf(browser.page)).toEqual([])
 })
 
-it('cancels 40 runs through the wizard, and no others', async () => {
+it('the console cancels 40 runs through the wizard, and no others', async () => {
   const { page } = browser
   await Promise.all([trigger(40, 'nightly'), trigger(3, 'daily')])
   await browser.enter('/bulk-actions/new', 'New bulk action')
@@ -76,7 +76,7 @@ it('cancels 40 runs through the wizard, and no others', async () => {
   expect(await statesOf('daily')).toEqual(new Set(['RUN_STARTED']))
 })
 
-it('links outcomes to their runs, which show who cancelled them and why', async () => {
+it('the console links outcomes to their runs, which show who cancelled them and why', async () => {
   const { page } = browser
   await page.getByRole('table', { name: 'Outcomes' }).getByRole('link').first().click()
   await page.getByText('A bulk action cancelled this run').waitFor()
@@ -85,7 +85,7 @@ it('links outcomes to their runs, which show who cancelled them and why', async 
   await page.getByText('40 of 40 runs').waitFor()
 })
 
-it('undoes the cancel: the runs come back, and show it', async () => {
+it('the console undoes the cancel: the runs come back, and show it', async () => {
   const { page } = browser
   await page.getByRole('button', { name: 'Undo the cancel' }).click()
   const dialog = page.getByRole('dialog', { name: 'Undo this cancel' })
@@ -102,7 +102,7 @@ it('undoes the cancel: the runs come back, and show it', async () => {
   expect(await statesOf('nightly')).toEqual(new Set(['RUN_STARTED']))
 })
 
-it('pauses a slow action, resumes it faster, and aborts it', async () => {
+it('the console pauses a slow action, resumes it faster, and aborts it', async () => {
   const { page } = browser
   await trigger(120, 'slow')
   await browser.visit('/bulk-actions/new?label=slow', 'New bulk action')
@@ -142,7 +142,7 @@ it('pauses a slow action, resumes it faster, and aborts it', async () => {
   expect(await statesOf('slow')).toContain('RUN_STARTED')
 })
 
-it('cancels messages by label', async () => {
+it('the console cancels messages by label', async () => {
   const { page } = browser
   const message = {
     destination: 'http://127.0.0.1:9/mail',
@@ -172,7 +172,7 @@ it('cancels messages by label', async () => {
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('keeps the filters that also apply to dead letters when the kind changes', async () => {
+it('the console keeps the filters that also apply to dead letters when the kind changes', async () => {
   const { page } = browser
   await browser.visit('/bulk-actions/new?label=daily&host=example.com', 'New bulk action')
   await page.getByRole('combobox', { name: 'Action' }).click()
@@ -187,7 +187,7 @@ it('keeps the filters that also apply to dead letters when the kind changes', as
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('selects by conditions, shows where an expression is wrong, and saves the selection', async () => {
+it('the console selects by conditions, shows where an expression is wrong, and saves the selection', async () => {
   const { page } = browser
   const url = 'http://127.0.0.1:9/orders'
   const orders = [{ total: 150 }, { total: 50 }, 'no order'].map((body) => ({
@@ -220,7 +220,7 @@ it('selects by conditions, shows where an expression is wrong, and saves the sel
   await page.getByLabel('Command line').getByText('homeport runs cancel --saved large-orders').waitFor()
 })
 
-it('selects runs by ID, unknown IDs included', async () => {
+it('the console selects runs by ID, unknown IDs included', async () => {
   const { page } = browser
   await client.trigger({ url: 'http://127.0.0.1:9/named', workflowRunId: 'named', delay: '1h' })
   await browser.enter('/bulk-actions/new', 'New bulk action')
@@ -245,7 +245,7 @@ it('selects runs by ID, unknown IDs included', async () => {
   expect(await page.getByLabel('IDs of runs').inputValue()).toBe(many)
 })
 
-it('shows an error with the text of the server', async () => {
+it('the console shows an error with the text of the server', async () => {
   const { page } = browser
   await browser.enter('/bulk-actions/new?from=2000000000000&to=1900000000000', 'New bulk action')
   await page.getByRole('alert').getByText('`fromDate` (2000000000000) must be before').waitFor()
@@ -253,7 +253,7 @@ it('shows an error with the text of the server', async () => {
   await page.getByText('Bulk action not found').waitFor()
 })
 
-it('lists all actions, and the pages fit a phone', async () => {
+it('the console lists all actions, and the pages fit a phone', async () => {
   const { page } = browser
   await browser.visit('/bulk-actions', 'Bulk actions')
   await page.getByRole('cell', { name: /label nightly/ }).waitFor()

@@ -265,7 +265,7 @@ describe('the data browser', () => {
   })
 })
 
-it('adds no field over one that exists', async () => {
+it('the console adds no field over one that exists', async () => {
   const { page } = browser
   await command('HSET', 'kept', 'field', 'first')
   await browser.enter(`/databases/${database.database_id}?tab=data`, 'shop')
@@ -284,7 +284,7 @@ it('adds no field over one that exists', async () => {
   expect(await command('HGET', 'kept', 'other')).toBe('second')
 })
 
-it('offers members of a team what their roles may do', async () => {
+it('the console offers members of a team what their roles may do', async () => {
   const { body } = await homeport.api('POST', '/v2/team', { team_name: 'crew', copy_cc: false })
   const { team_id } = body as { team_id: string }
   const pageOf = async (member_role: 'dev' | 'finance') => {

@@ -26,7 +26,7 @@ beforeAll(async () => {
   }
 })
 
-it('shows the standby of a new database, ends it, and keeps one of every database', async () => {
+it('the console shows the standby of a new database, ends it, and keeps one of every database', async () => {
   const { page } = browser
   await browser.visit('/nodes', 'Nodes')
   const standbys = page.getByRole('table', { name: 'Standbys' })

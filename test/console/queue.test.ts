@@ -63,7 +63,7 @@ it('every page is empty at first, says what to do, and is accessible', async () 
   }
 })
 
-it('keeps the error of a load that failed, while the load is repeated', async () => {
+it('the console keeps the error of a load that failed, while the load is repeated', async () => {
   const { page } = browser
   await page.route('**/v2/queues', (request) => request.fulfill({ status: 500, json: { error: 'A fault.' } }))
   await browser.enter('/queues', 'Queues')
@@ -109,7 +109,7 @@ it('publishes a message again with changes, and copies it as a command', async (
   await page.getByRole('dialog').getByLabel('Body').getByText('{"order":4712}').waitFor()
 })
 
-it('validates the form while typing, and shows an error with the text of the server', async () => {
+it('the console validates the form while typing, and shows an error with the text of the server', async () => {
   const { page } = browser
   await browser.enter('/messages?publish=true', 'Messages')
   const dialog = page.getByRole('dialog')
@@ -145,7 +145,7 @@ it('the back button removes a filter', async () => {
   })
 })
 
-it('shows why a letter is dead, and sends the whole filtered set again in one action', async () => {
+it('the console shows why a letter is dead, and sends the whole filtered set again in one action', async () => {
   const { page } = browser
   await publish('/bad', { Retries: '0', Label: 'broken' })
   await page.getByText('Failed', { exact: true }).first().waitFor()
@@ -226,7 +226,7 @@ it('a paused queue holds its messages, and deleting it cancels them', async () =
   await page.getByText('No queues yet').waitFor()
 })
 
-it('shows the next five fires before and after a schedule is created', async () => {
+it('the console shows the next five fires before and after a schedule is created', async () => {
   const { page } = browser
   await browser.visit('/schedules', 'Schedules')
   await page.getByRole('button', { name: 'Create a schedule' }).first().click()
@@ -256,7 +256,7 @@ it('shows the next five fires before and after a schedule is created', async () 
   await page.getByText('No schedules yet').waitFor()
 })
 
-it('adds endpoints to a URL group, and pins a flow-control key', async () => {
+it('the console adds endpoints to a URL group, and pins a flow-control key', async () => {
   const { page } = browser
   await browser.enter('/url-groups', 'URL groups')
   await page.getByRole('button', { name: 'Create a URL group' }).first().click()
@@ -286,7 +286,7 @@ it('adds endpoints to a URL group, and pins a flow-control key', async () => {
   expect(await problemsOf(page)).toEqual([])
 })
 
-it('copies also where the browser offers its clipboard only to HTTPS pages', async () => {
+it('the console copies also where the browser offers its clipboard only to HTTPS pages', async () => {
   const { page } = browser
   await browser.enter('/signing-keys', 'Signing keys')
   await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined, configurable: true })")

@@ -90,7 +90,7 @@ it('every page is empty at first, says what to do, and is accessible', async () 
   }
 })
 
-it('triggers a run from the form and follows it to its result', async () => {
+it('the console triggers a run from the form and follows it to its result', async () => {
   const { page } = browser
   await browser.visit('/runs', 'Runs')
   await page.getByRole('button', { name: 'Trigger a run' }).first().click()
@@ -141,7 +141,7 @@ it('a waiting run shows its event, and continues when the event is sent from its
   await page.getByLabel('Result of the run').getByText('Ada').waitFor()
 })
 
-it('lists the events that came, also those for which no run waited', async () => {
+it('the console lists the events that came, also those for which no run waited', async () => {
   const { page } = browser
   await client.notify({ eventId: 'too late', eventData: 'nobody gets it' })
   await browser.visit('/events', 'Events')
@@ -175,7 +175,7 @@ it('a failed run shows why, and resumes at the failed step', async () => {
   expect(await page.getByRole('heading', { level: 1 }).textContent()).not.toBe(workflowRunId)
 })
 
-it('restarts a run from a step with another result, and triggers it again with another payload', async () => {
+it('the console restarts a run from a step with another result, and triggers it again with another payload', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/order`, body: '"first"', label: 'again' })
   await browser.visit(`/runs/${workflowRunId}`, workflowRunId)
@@ -201,7 +201,7 @@ it('restarts a run from a step with another result, and triggers it again with a
   await dialog.getByLabel('Payload').getByText('"first"').waitFor()
 })
 
-it('restarts failed runs in bulk', async () => {
+it('the console restarts failed runs in bulk', async () => {
   const { page } = browser
   await client.trigger([1, 2].map(() => ({ url: `${app.url}/broken`, retries: 0, label: 'both' })))
   await waitFor(async () => (await client.dlq.list({ filter: { label: 'both' } })).messages.length === 2, {
@@ -218,7 +218,7 @@ it('restarts failed runs in bulk', async () => {
   await page.getByText('Restarted 2').waitFor()
 })
 
-it('cancels a run after a confirmation', async () => {
+it('the console cancels a run after a confirmation', async () => {
   const { page } = browser
   const { workflowRunId } = await client.trigger({ url: `${app.url}/parent`, label: 'sleeps' })
   await browser.visit(`/runs/${workflowRunId}`, workflowRunId)
@@ -228,7 +228,7 @@ it('cancels a run after a confirmation', async () => {
   await ended('Cancelled')
 })
 
-it('pauses a workflow: runs that begin wait until it is resumed', async () => {
+it('the console pauses a workflow: runs that begin wait until it is resumed', async () => {
   const { page } = browser
   const { workflowRunId: first } = await client.trigger({ url: `${app.url}/parent`, label: 'held' })
   await browser.visit('/runs?label=held', 'Runs')

@@ -15,7 +15,7 @@ const SENDER = `
     socket.write('GET /counted HTTP/1.1\\r\\nHost: sender\\r\\n\\r\\n', () => ++sent === clients && process.exit())
   }`
 
-it('waits for requests whose connections nobody has accepted yet', async () => {
+it('`requestsAreRead` waits for requests whose connections nobody has accepted yet', async () => {
   let counted = 0
   const server = createServer(({ url }, response) => {
     if (url === '/counted') counted++

@@ -27,7 +27,7 @@ afterAll(() => {
   console.log(`damage: HOMEPORT_DAMAGE_SEED=${SEED}; ${lines.join('; ')}`)
 })
 
-it('changes and deletes nothing silently, whatever is damaged', async () => {
+it('the server changes and deletes nothing silently, whatever is damaged', async () => {
   const random = randomFrom(SEED)
   const plan = planTrials(golden, { seed: SEED, each: 1, flips: 20 }).filter(({ target }) => !OPEN.includes(target))
   // Where there is nothing to damage, another one is tried.

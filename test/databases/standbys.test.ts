@@ -61,7 +61,7 @@ async function hasCopy({ place }: TestNode, databaseId: string, value: string): 
   return (await Promise.all(files.map((file) => readFile(file)))).some((bytes) => bytes.includes(value))
 }
 
-it('follows its home, also after a restart of its node, until it is removed', async () => {
+it('a standby follows its home, also after a restart of its node, until it is removed', async () => {
   const made = guarded
   const id = made.database_id
   const files = async () => (await readdir(join(b.place.dataDir, 'databases'))).includes(id)
@@ -115,7 +115,7 @@ it('follows its home, also after a restart of its node, until it is removed', as
   expect((await a.api('DELETE', `/v2/redis/database/${id}`)).body).toBe('OK')
 })
 
-it('is placed by the home, which chooses another node when that one is drained or removed', async () => {
+it('a standby is placed by the home, which chooses another node when that one is drained or removed', async () => {
   const made = placed
   const id = made.database_id
   await a.rest(made.rest_token, ['SET', 'k', 'v'])

@@ -115,7 +115,7 @@ it('counts requests, and enforces the monthly limit and the budget across a SIGK
   expect(await connect(budgeted).get('k')).toBe('v')
 })
 
-it('shows keys and sizes up to the last command, and those of a restored backup', async () => {
+it('the server shows keys and sizes up to the last command, and those of a restored backup', async () => {
   const server = await startHomeport({ args: ['--usage-flush-ms', '60000'] })
   const [shop, copy] = [
     await create(server, { plan: 'payg' }),

@@ -31,7 +31,7 @@ async function addChannel(some: object): Promise<AlertChannel> {
   return body as AlertChannel
 }
 
-it('sends a test, signed by the keys of the account', async () => {
+it('the server sends a test, signed by the keys of the account', async () => {
   const url = `${sink.url}/test?of=alerts`
   const { channel_id } = await addChannel({ url })
   const { body } = await service.homeport.api('POST', `/v2/alerts/channels/${channel_id}/test`)
@@ -43,7 +43,7 @@ it('sends a test, signed by the keys of the account', async () => {
   await service.homeport.api('DELETE', `/v2/alerts/channels/${channel_id}`)
 })
 
-it('notifies of a dead letter and of a failed run, in the format of each channel, and keeps both', async () => {
+it('the server notifies of a dead letter and of a failed run, in the format of each channel, and keeps both', async () => {
   const json = await addChannel({ url: `${sink.url}/json`, kinds: ['dead_letter'] })
   const slack = await addChannel({ url: `${sink.url}/slack`, format: 'slack' })
   const other = await addChannel({ url: `${sink.url}/other`, kinds: ['disk_full'] })
@@ -86,7 +86,7 @@ it('notifies of a dead letter and of a failed run, in the format of each channel
   }
 })
 
-it('shows the host of a channel only to read-only keys, which change nothing', async () => {
+it('the server shows the host of a channel only to read-only keys, which change nothing', async () => {
   const { channel_id } = await addChannel({ url: 'https://hooks.example.com/services/secret' })
   const key = await service.homeport.api('POST', '/v2/apikeys', { name: 'reader', read_only: true })
   const apiKey = (key.body as { api_key: string }).api_key
@@ -98,7 +98,7 @@ it('shows the host of a channel only to read-only keys, which change nothing', a
   await service.homeport.api('DELETE', `/v2/alerts/channels/${channel_id}`)
 })
 
-it('refuses what cannot be used, and says why', async () => {
+it('the server refuses what cannot be used, and says why', async () => {
   const { api } = service.homeport
   const refused = async (method: 'POST' | 'PATCH' | 'DELETE', path: string, body?: object) => {
     const answer = await api(method, path, body)
@@ -113,7 +113,7 @@ it('refuses what cannot be used, and says why', async () => {
   expect(await refused('POST', '/v2/alerts/silences', { until: 1 })).toMatch(/^400 .*future/)
 })
 
-it('changes rules and silences, with entries in the audit log', async () => {
+it('the server changes rules and silences, with entries in the audit log', async () => {
   const { api } = service.homeport
   const rule = await api('PATCH', '/v2/alerts/rules/backup_old', { enabled: false, threshold: 72 })
   expect(rule.body).toMatchObject({ kind: 'backup_old', enabled: false, threshold: 72, default_threshold: 48 })

@@ -366,7 +366,7 @@ describe('the data plane refuses', () => {
   })
 })
 
-it('protects every listener against DNS rebinding', async () => {
+it('the server protects every listener against DNS rebinding', async () => {
   const { apiUrl, queueUrl, restUrl } = service.homeport
   for (const url of [apiUrl, queueUrl, restUrl]) {
     for (const target of ['/', '/v2/redis/databases', '/get/key', '/health']) {
@@ -382,7 +382,7 @@ it('protects every listener against DNS rebinding', async () => {
   }
 })
 
-it('answers bytes that are not HTTP, and continues to serve', async () => {
+it('the server answers bytes that are not HTTP, and continues to serve', async () => {
   for (const url of [service.homeport.apiUrl, service.homeport.queueUrl, service.homeport.restUrl]) {
     const socket = connectSocket({ host: '127.0.0.1', port: Number(new URL(url).port) })
     let heard = ''

@@ -56,30 +56,33 @@ it.skipIf(process.platform !== 'linux')(
   },
 )
 
-it.skipIf(process.platform !== 'linux')('refuses a creation temporarily, and leaves nothing of it', async () => {
-  const { pid, apiUrl, credentials, api } = service.homeport
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  onTestFinished(() => agent.destroy())
-  const login = basicOf(credentials.email, credentials.apiKey)
-  const headers = { authorization: login, 'content-type': 'application/json' }
-  const call = (method: string, path: string, body = ''): Promise<IncomingMessage> =>
-    new Promise((resolve, reject) => {
-      const sent = request(apiUrl + path, { method, agent, headers }, (response) => {
-        response.resume()
-        response.on('end', () => resolve(response))
+it.skipIf(process.platform !== 'linux')(
+  'the server refuses a creation temporarily, and leaves nothing of it',
+  async () => {
+    const { pid, apiUrl, credentials, api } = service.homeport
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    onTestFinished(() => agent.destroy())
+    const login = basicOf(credentials.email, credentials.apiKey)
+    const headers = { authorization: login, 'content-type': 'application/json' }
+    const call = (method: string, path: string, body = ''): Promise<IncomingMessage> =>
+      new Promise((resolve, reject) => {
+        const sent = request(apiUrl + path, { method, agent, headers }, (response) => {
+          response.resume()
+          response.on('end', () => resolve(response))
+        })
+        sent.on('error', reject)
+        sent.end(body)
       })
-      sent.on('error', reject)
-      sent.end(body)
+    await call('GET', '/v2/redis/databases')
+    limitFiles(pid, 1)
+    onTestFinished(() => void limitFiles(pid, 1_024))
+    const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+    const refused = await call('POST', '/v2/redis/database', JSON.stringify(fields))
+    expect([refused.statusCode, Number(refused.headers['retry-after'])]).toEqual([503, expect.any(Number)])
+    limitFiles(pid, 1_024)
+    await waitFor(async () => JSON.stringify((await api('GET', '/v2/redis/databases')).body) === '[]', {
+      what: 'the creation to be undone',
     })
-  await call('GET', '/v2/redis/databases')
-  limitFiles(pid, 1)
-  onTestFinished(() => void limitFiles(pid, 1_024))
-  const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
-  const refused = await call('POST', '/v2/redis/database', JSON.stringify(fields))
-  expect([refused.statusCode, Number(refused.headers['retry-after'])]).toEqual([503, expect.any(Number)])
-  limitFiles(pid, 1_024)
-  await waitFor(async () => JSON.stringify((await api('GET', '/v2/redis/databases')).body) === '[]', {
-    what: 'the creation to be undone',
-  })
-  expect(await api('POST', '/v2/redis/database', fields)).toMatchObject({ status: 200 })
-})
+    expect(await api('POST', '/v2/redis/database', fields)).toMatchObject({ status: 200 })
+  },
+)

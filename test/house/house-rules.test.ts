@@ -104,7 +104,7 @@ describe('in a tree with one violation in each of many files', () => {
   })
 })
 
-it('is silent about code that keeps the rules', async () => {
+it('the house check is silent about code that keeps the rules', async () => {
   const lines = await broken({
     'src/base/clock.ts': '/** Why. */\nexport const wait = (go: () => void) => setTimeout(go, Date.now())\n',
     'src/config/process.ts': "import { x } from '../contract/errors.js'\nconst e = process.env\n",
@@ -127,7 +127,7 @@ it('is silent about code that keeps the rules', async () => {
   expect(lines).toEqual([])
 })
 
-it('finds the words that the glossary replaces, in comments, texts, identifiers and pages', async () => {
+it('the house check finds the words that the glossary replaces, in comments, texts, identifiers and pages', async () => {
   const lines = await broken({
     'src/queue/words.ts': '// A room.\nconst giveWay = 1\nconst t = "going on"\nconst OWED_BYTES = 2\n',
     'docs/page.md': 'It was canceled.\n',
@@ -141,12 +141,12 @@ it('finds the words that the glossary replaces, in comments, texts, identifiers 
   ])
 })
 
-it('permits a replaced word where the wire or a stored row spells it', async () => {
+it('the house check permits a replaced word where the wire or a stored row spells it', async () => {
   const lines = await broken({ 'src/queue/wire.ts': "const states = ['canceled', 'RUN_CANCELED']\n" })
   expect(lines).toEqual([])
 })
 
-it('sees code inside a template literal, and distinguishes a division from a regular expression', async () => {
+it('the house check sees code in a template literal, and distinguishes a division from a regular expression', async () => {
   const lines = await broken({
     'src/queue/a.ts': word('const t = `at $', '{Date.now()} o`\n'),
     'src/queue/b.ts': 'const x = a / b; console.log(x) / 2\n',
@@ -154,7 +154,7 @@ it('sees code inside a template literal, and distinguishes a division from a reg
   expect(lines.map((line) => line.split(' ')[0])).toEqual(['src/queue/a.ts:1', 'src/queue/b.ts:1'])
 })
 
-it('finds files that import each other, also through others', async () => {
+it('the house check finds files that import each other, also through others', async () => {
   const lines = await broken({
     'src/queue/a.ts': "import { b } from './b.js'\n",
     'src/queue/b.ts': "import type { C } from './c.js'\n",
@@ -169,14 +169,14 @@ it('finds files that import each other, also through others', async () => {
   ])
 })
 
-it('keeps its output short', async () => {
+it('the house check keeps its output short', async () => {
   const files = Array.from({ length: 60 }, (_, i) => [`src/queue/f${i}.ts`, 'console.log(1)\n'] as const)
   const lines = await broken(Object.fromEntries(files))
   expect(lines).toHaveLength(51)
   expect(lines.at(-1)).toBe('... and 10 more')
 })
 
-it('works from a copy, without installed packages', async () => {
+it('the house check works from a copy, without installed packages', async () => {
   const copy = join(tempDir(), 'scripts')
   cpSync(SCRIPTS, copy, { recursive: true })
   const result = await run(process.execPath, [join(copy, 'house-rules.mjs')])

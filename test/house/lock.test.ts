@@ -23,7 +23,7 @@ function start(path: string, work: string): { child: ChildProcess; ended: Promis
   return { child, ended }
 }
 
-it('lets one process at a time work, and leaves nothing behind', async () => {
+it('the lock lets one process at a time work, and leaves nothing behind', async () => {
   const dir = tempDir()
   const [path, log] = [join(dir, 'lock'), join(dir, 'log')]
   const note = (word: string) => `appendFileSync(${JSON.stringify(log)}, '${word}\\n')`
@@ -34,7 +34,7 @@ it('lets one process at a time work, and leaves nothing behind', async () => {
   expect(existsSync(path)).toBe(false)
 })
 
-it('takes over from a process that was killed, or that has shown no life for long', async () => {
+it('the lock takes over from a process that was killed, or that has shown no life for long', async () => {
   const path = join(tempDir(), 'lock')
   const holder = start(path, 'await pause(1e9)')
   await waitFor(() => existsSync(path) && readFileSync(path, 'utf8') !== '', { what: 'the lock' })

@@ -65,7 +65,7 @@ const KNOWS_VALKEY = 'echo "  Candidate: 8.0"'
 const INSTALLS =
   'case "$1" in install) for last; do :; done; printf "#!/bin/sh\\n" > "$BIN/$last"; /bin/chmod 755 "$BIN/$last";; esac'
 
-it('does and prints nothing when everything is installed', async () => {
+it('the set-up does and prints nothing when everything is installed', async () => {
   const machine = newMachine({ 'redis-server': '', 'apt-get': '', npm: '' })
   machine.installPackages()
   expect(await setUp(machine)).toEqual({ code: 0, stdout: '', stderr: '' })
@@ -76,7 +76,7 @@ it.each([
   ['redis-server', KNOWS_ONLY_REDIS],
   ['redis-server', HAS_VALKEY_IN_BACKPORTS],
   ['valkey-server', KNOWS_VALKEY],
-])('installs %s where apt has it, without its service', async (engine, aptCache) => {
+])('the set-up installs %s where apt has it, without its service', async (engine, aptCache) => {
   const machine = newMachine({ 'apt-get': INSTALLS, 'apt-cache': aptCache })
   machine.installPackages()
   const { code, stderr } = await setUp(machine)
@@ -94,7 +94,7 @@ it.each([
   expect((await setUp(machine)).stderr).toBe('')
 })
 
-it('guards services only while it runs', async () => {
+it('the set-up guards services only while it runs', async () => {
   const asks = 'case "$1" in install) sh "$GUARD"; echo "answer $?" >> "$LOG";; esac'
   const machine = newMachine({ 'apt-get': asks, 'apt-cache': KNOWS_ONLY_REDIS, sh: 'exec /bin/sh "$@"' })
   machine.installPackages()
@@ -103,7 +103,7 @@ it('guards services only while it runs', async () => {
   expect((await run('/bin/sh', [machine.env.GUARD])).code).toBe(0)
 })
 
-it('removes the guard when the installation fails, and shows why', async () => {
+it('the set-up removes the guard when the installation fails, and shows why', async () => {
   const fails = 'case "$1" in install) echo "E: no space" >&2; exit 100;; esac'
   const machine = newMachine({ 'apt-get': fails, 'apt-cache': KNOWS_ONLY_REDIS })
   machine.installPackages()
@@ -114,7 +114,7 @@ it('removes the guard when the installation fails, and shows why', async () => {
   expect(machine.log().at(-1)).toBe('rm -f /usr/sbin/policy-rc.d')
 })
 
-it('removes the guard on a signal, ends the programs it had started, and leaves no process', async () => {
+it('the set-up removes the guard on a signal, ends the programs it had started, and leaves no process', async () => {
   const hangs = 'case "$1" in install) exec /bin/sleep 600;; esac'
   const machine = newMachine({ 'apt-get': hangs, 'apt-cache': KNOWS_ONLY_REDIS })
   machine.installPackages()
@@ -125,7 +125,7 @@ it('removes the guard on a signal, ends the programs it had started, and leaves 
   expect(machine.log().at(-1)).toBe('rm -f /usr/sbin/policy-rc.d')
 })
 
-it('says what to do where it cannot install an engine', async () => {
+it('the set-up says what to do where it cannot install an engine', async () => {
   const machine = newMachine({})
   machine.installPackages()
   const { code, stderr } = await setUp(machine)
@@ -150,7 +150,7 @@ function newMachineWithNpm(npm: string, programs: Readonly<Record<string, string
   return { ...machine, env: { ...machine.env, ROOT: machine.root }, calls }
 }
 
-it('needs no driver where Node has one that says whether a transaction is open', () => {
+it('the set-up needs no driver where Node has one that says whether a transaction is open', () => {
   expect(['20.19.0', '22.15.1', '23.11.0'].map((version) => needsDriver(version))).toEqual([true, true, true])
   expect(['22.16.0', '24.0.0', '25.1.0'].map((version) => needsDriver(version))).toEqual([false, false, false])
 })
@@ -215,7 +215,7 @@ itCompiles('unpacks the other packages while the driver is compiled', async () =
   expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.stringContaining('the SQLite driver is ready') })
 })
 
-it('installs an engine while npm unpacks the packages', async () => {
+it('the set-up installs an engine while npm unpacks the packages', async () => {
   const waits = `for i in 1 2 3 4 5 6 7 8 9 0; do for j in 1 2 3 4 5 6 7 8 9 0; do
     [ -e "$BIN/redis-server" ] || /bin/sleep 0.1; done; done; [ -e "$BIN/redis-server" ] || exit 1
     ${NPM}`

@@ -118,7 +118,7 @@ function asked(token: string, method: 'GET' | 'POST'): Promise<Response> {
   return fetch(`${service.homeport.queueUrl}/v2/queues`, { method, headers, body })
 }
 
-it('answers 404 for vector and search, which are not part of this server', async () => {
+it('the server answers 404 for vector and search, which are not part of this server', async () => {
   const { code, printed } = await cli('vector', 'list')
   expect([code, printed]).toEqual([1, { error: expect.stringContaining('/v2/vector/index') }])
 })

@@ -119,7 +119,7 @@ describe('the queue', () => {
   })
 })
 
-it('converts times, and names every tool that has a service here', async () => {
+it('the MCP server converts times, and names every tool that has a service here', async () => {
   expect(await works('util_timestamps_to_date', { timestamps: [0] })).toEqual(['Thu, 01 Jan 1970 00:00:00 GMT'])
   expect(await works('util_dates_to_timestamps', { dates: ['1970-01-01T00:00:01Z'] })).toEqual(['1000'])
   // Databases for strangers: docs/tools.md says why not.
@@ -129,7 +129,7 @@ it('converts times, and names every tool that has a service here', async () => {
   expect(others).toEqual([])
 })
 
-it('offers only what reads to a read-only key, which sees no token for writing', async () => {
+it('the MCP server offers only what reads to a read-only key, which sees no token for writing', async () => {
   const { body } = await service.homeport.api('POST', '/v2/apikeys', { name: 'reader', read_only: true })
   const reader = await startMcp(service.homeport, (body as { api_key: string }).api_key)
   expect(reader.tools).not.toContain('redis_database_create_new')

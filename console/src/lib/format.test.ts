@@ -35,7 +35,7 @@ it.each([
   expect(text).toBe(expected)
 })
 
-it('shows a UTC day as such in every time zone', () => {
+it('the console shows a UTC day as such in every time zone', () => {
   vi.stubEnv('TZ', 'America/New_York')
   try {
     expect(dayOf(new Date('2026-08-31T00:00:00Z'), 'UTC')).toBe('Aug 31')

@@ -25,13 +25,13 @@ function failure(action: () => unknown): string {
   return 'no error'
 }
 
-it('uses the package only where Node has no driver', () => {
+it('Homeport uses the package only where Node has no driver', () => {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   const isComplete = major >= 24 || (major === 22 && minor >= 16)
   expect(sqliteDriver()).toBe(isComplete ? 'node:sqlite' : 'better-sqlite3')
 })
 
-it('says when the package is missing or was not compiled', () => {
+it('the driver says when the package is missing or was not compiled', () => {
   const notInstalled = () => {
     throw Object.assign(new Error("Cannot find module 'better-sqlite3'"), { code: 'MODULE_NOT_FOUND' })
   }
@@ -48,7 +48,7 @@ it('says when the package is missing or was not compiled', () => {
   expect(missingSqliteDriver()).toBeUndefined()
 })
 
-it('stores and reads values of every kind', () => {
+it('the driver stores and reads values of every kind', () => {
   const db = open()
   db.exec('CREATE TABLE t (id INTEGER PRIMARY KEY, v)')
   const insert = db.prepare('INSERT INTO t (v) VALUES (?)')
@@ -78,7 +78,7 @@ it('names errors as SQLite does', () => {
   expect(failure(() => open(list).exec('SELECT * FROM sqlite_schema'))).toBe('SQLITE_NOTADB')
 })
 
-it('tells a locked file, a file that may not be changed, and the end of a transaction on a full disk', () => {
+it('the driver tells a locked file, a file that may not be changed, and the end of a transaction on a full disk', () => {
   const path = join(tempDir(), 'file')
   const [one, other] = [open(path), open(path)]
   one.exec('CREATE TABLE t (v); BEGIN EXCLUSIVE')
@@ -109,6 +109,6 @@ it.each([
   [779, 'SQLITE_CORRUPT_INDEX'],
   [2067, 'SQLITE_CONSTRAINT_UNIQUE'],
   [(200 << 8) | 10, 'SQLITE_IOERR'],
-])('knows the result code %i as %s', (code, name) => {
+])('the driver knows the result code %i as %s', (code, name) => {
   expect(nameOfSqliteError(code)).toBe(name)
 })

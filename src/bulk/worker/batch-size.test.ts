@@ -28,7 +28,7 @@ it('the batch size fits the target duration, within bounds', () => {
   expect(settled(0.5, 20)).toBe(smallest)
 })
 
-it('starts with small batches and grows quickly', () => {
+it('the batch size starts with small batches and grows quickly', () => {
   const { smallest } = LIMITS.sqlite
   const size = new BatchSize(LIMITS.sqlite)
   expect(size.items * 4).toBeLessThan(smallest)
@@ -36,13 +36,13 @@ it('starts with small batches and grows quickly', () => {
   expect(size.items).toBe(smallest)
 })
 
-it('ignores the time of other transactions between two batches', () => {
+it('the batch size ignores the time of other transactions between two batches', () => {
   const size = new BatchSize(LIMITS.sqlite)
   decideEach(size, 50, (items, batch) => 1 + items * 0.005 + (batch % 4 === 0 ? 0 : 5))
   expect(size.items).toBeGreaterThan(settled(0.005, 1) - 50)
 })
 
-it('measures batches that share a commit as one', () => {
+it('the batch size measures batches that share a commit as one', () => {
   const size = new BatchSize(LIMITS.sqlite)
   let now = 0
   for (let commit = 0; commit < 50; commit++) {
@@ -54,13 +54,13 @@ it('measures batches that share a commit as one', () => {
   expect(size.items).toBeLessThan(settled(0.005, 0.33) + 100)
 })
 
-it('ignores late notifications', () => {
+it('the batch size ignores late notifications', () => {
   const size = new BatchSize(LIMITS.sqlite)
   decideEach(size, 50, (items, batch) => 1 + items * 0.005 + (batch % 8 === 6 ? 3 : batch % 8 === 7 ? -3 : 0))
   expect(size.items).toBeLessThan(settled(0.005, 1) + 50)
 })
 
-it('shrinks when the machine gets slower', () => {
+it('the batch size shrinks when the machine gets slower', () => {
   const size = new BatchSize(LIMITS.sqlite)
   decideEach(size, 50, (items) => 0.5 + items * 0.003)
   const before = size.items
@@ -69,18 +69,18 @@ it('shrinks when the machine gets slower', () => {
   expect(slower.items).toBeLessThan(before / 2)
 })
 
-it('uses longer batches on PostgreSQL', () => {
+it('the batch size uses longer batches on PostgreSQL', () => {
   expect(settled(0.05, 1, LIMITS.postgres)).toBeGreaterThan(2 * settled(0.05, 1))
 })
 
-it('ignores the small last batch of a chunk', () => {
+it('the batch size ignores the small last batch of a chunk', () => {
   const size = new BatchSize(LIMITS.sqlite)
   const before = size.items
   size.took(1, 0, 50)
   expect(size.items).toBe(before)
 })
 
-it('makes one batch at a time, of fewer items, while others use PostgreSQL', () => {
+it('the batch size makes one batch at a time, of fewer items, while others use PostgreSQL', () => {
   let isBesideOthers = false
   const size = new BatchSize(LIMITS.postgres, () => isBesideOthers)
   decideEach(size, 20, () => 1)
@@ -89,7 +89,7 @@ it('makes one batch at a time, of fewer items, while others use PostgreSQL', () 
   expect([size.items, size.inFlight]).toEqual([1_000, 1])
 })
 
-it('has the bounds of the documentation', () => {
+it('the batch size has the bounds of the documentation', () => {
   const page = readFileSync(new URL('../../../docs/bulk-cancel.md', import.meta.url), 'utf8').replaceAll(/\s+/g, ' ')
   const bounds = ({ smallest, largest }: typeof LIMITS.sqlite) =>
     `${smallest} to ${largest.toLocaleString('en-US')} items`

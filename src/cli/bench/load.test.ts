@@ -37,7 +37,7 @@ it('the load waits for all callers before it fails', async () => {
   expect(ended).toBe(before)
 })
 
-it('ends when it is stopped', async () => {
+it('the load ends when it is stopped', async () => {
   const stop = new AbortController()
   const loop = runLoop({ ...short, measureMs: 60_000, callers: 2, stop: stop.signal }, async () => {
     stop.abort(new Error('stopped'))
@@ -46,7 +46,7 @@ it('ends when it is stopped', async () => {
   await expect(loop).rejects.toThrow('stopped')
 })
 
-it('finds quantiles of sorted values', () => {
+it('quantiles of sorted values are found', () => {
   const sorted = Float64Array.from({ length: 100 }, (_, index) => index + 1)
   expect([quantile(sorted, 0.5), quantile(sorted, 0.99), quantile(sorted, 1)]).toEqual([51, 100, 100])
   expect(quantile(new Float64Array(), 0.5)).toBeNaN()

@@ -10,18 +10,18 @@ it.each([
   ['fail', 'May 31 00:00:00 2026 GMT', 'expired on 2026-05-31'],
   ['warn', 'Jun 20 00:00:00 2026 GMT', 'valid until 2026-06-20'],
   ['ok', 'Dec 31 00:00:00 2026 GMT', 'valid until 2026-12-31'],
-])('reports %s for a certificate that expires on %s', (status, validTo, found) => {
+])('the doctor reports %s for a certificate that expires on %s', (status, validTo, found) => {
   expect(judgeExpiry({ validTo }, NOW)).toMatchObject({ status, found: expect.stringContaining(found) })
 })
 
-it('fails when the files of the operator cannot be used', async () => {
+it('the doctor fails when the files of the operator cannot be used', async () => {
   const directory = tempDir()
   const files = { tlsCertFile: join(directory, 'a.crt'), tlsKeyFile: join(directory, 'a.key') }
   const finding = await checkCertificate(loadConfig({ flags: { dataDir: directory, ...files } }), NOW)
   expect(finding).toMatchObject({ status: 'fail', found: expect.stringContaining('ENOENT') })
 })
 
-it('accepts that the local authority does not exist yet', async () => {
+it('the doctor accepts that the local authority does not exist yet', async () => {
   const config = loadConfig({ flags: { dataDir: tempDir() } })
   expect(await checkCertificate(config, NOW)).toMatchObject({ status: 'ok' })
 })

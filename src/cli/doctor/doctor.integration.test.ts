@@ -20,7 +20,7 @@ async function diagnose(args: readonly string[]) {
   return { code, ok, of: (name: string) => checks.find((check) => check.name === name), checks }
 }
 
-it('passes all checks on a fresh data directory, and changes nothing', async () => {
+it('the doctor passes all checks on a fresh data directory, and changes nothing', async () => {
   const place = await newPlace()
   const { code, ok, checks, of } = await diagnose(placeFlags(place))
   expect(checks.filter(({ status }) => status === 'fail')).toEqual([])
@@ -45,7 +45,7 @@ it('names the process on a port that is in use, and the flag to change', async (
   })
 })
 
-it('tells a port of the running server from one of another process', async () => {
+it('the doctor tells a port of the running server from one of another process', async () => {
   const place = await newPlace({ dataDir: tempDir() })
   const lock = lockDataDir(place.dataDir)
   atCleanup(() => lock.release())
@@ -57,7 +57,7 @@ it('tells a port of the running server from one of another process', async () =>
   expect(of('apiPort')).toMatchObject({ status: 'ok', found: `${place.apiPort} is served by process ${process.pid}` })
 })
 
-it('warns of a data directory that is open to other users', async () => {
+it('the doctor warns of a data directory that is open to other users', async () => {
   const dataDir = join(tempDir(), 'data')
   mkdirSync(dataDir)
   chmodSync(dataDir, 0o755)
@@ -65,7 +65,7 @@ it('warns of a data directory that is open to other users', async () => {
   expect(of('data directory')).toMatchObject({ status: 'warn', todo: 'Restrict it: chmod 700.' })
 })
 
-it('fails when the engine is missing or the store does not respond', async () => {
+it('the doctor fails when the engine is missing or the store does not respond', async () => {
   const flags = placeFlags(await newPlace())
   const store = `postgres://u:hunter2@127.0.0.1:${await freePort()}/homeport`
   const { code, out } = await doctor([...flags, '--engine-binary', '/nowhere/redis-server', '--store', store])
@@ -75,13 +75,13 @@ it('fails when the engine is missing or the store does not respond', async () =>
   expect(out).not.toContain('hunter2')
 })
 
-it('reports an invalid configuration', async () => {
+it('the doctor reports an invalid configuration', async () => {
   const { code, of } = await diagnose(['--api-port', 'x'])
   expect(code).toBe(1)
   expect(of('configuration')).toMatchObject({ status: 'fail', found: expect.stringContaining('--api-port is "x"') })
 })
 
-it('checks the version of Node and misspelt variables', () => {
+it('the doctor checks the version of Node and misspelt variables', () => {
   expect(checkNode('20.18.9').status).toBe('fail')
   expect(checkNode('20.19.0').status).toBe('ok')
   expect(checkNode('24.1.0').status).toBe('ok')

@@ -52,14 +52,14 @@ async function usedDataDir(): Promise<string> {
   return dataDir
 }
 
-it('reads the whole store and all backups with --deep', async () => {
+it('the doctor reads the whole store and all backups with --deep', async () => {
   const dataDir = await usedDataDir()
   const { of } = await diagnose(dataDir, '--deep')
   expect(of('store')).toMatchObject({ status: 'ok', found: expect.stringContaining('300 contents compared') })
   expect(of('backups')).toMatchObject({ status: 'ok' })
 })
 
-it('finds a store that cannot be opened, and one with a damaged page', async () => {
+it('the doctor finds a store that cannot be opened, and one with a damaged page', async () => {
   const dataDir = await usedDataDir()
   damagePage(dataDir, { tree: 'messages', type: 'leaf', index: 5 })
   const broken = await diagnose(dataDir)
@@ -72,7 +72,7 @@ it('finds a store that cannot be opened, and one with a damaged page', async () 
   })
 })
 
-it('finds changed contents and backups by their checksums', async () => {
+it('the doctor finds changed contents and backups by their checksums', async () => {
   const dataDir = await usedDataDir()
   changeBehind(dataDir, "UPDATE messages SET body = cast('other' AS blob) WHERE message_id = 'msg_7'")
   writeFileSync(join(dataDir, 'backups', 'db_1', 'bak_1.rdb'), 'dato')
@@ -82,7 +82,7 @@ it('finds changed contents and backups by their checksums', async () => {
   expect(of('backups')).toMatchObject({ status: 'fail', found: expect.stringContaining('bak_1.rdb has changed') })
 })
 
-it('reports a missing store, and the entries of the quarantine', async () => {
+it('the doctor reports a missing store, and the entries of the quarantine', async () => {
   const dataDir = tempDir()
   mkdirSync(join(dataDir, 'databases', 'one'), { recursive: true })
   mkdirSync(join(dataDir, 'quarantine', 'entry-1', 'data'), { recursive: true })

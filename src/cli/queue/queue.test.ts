@@ -38,7 +38,7 @@ async function queue(line: string) {
   return { code: await runCli(['queue', ...line.split(' ')], io), out: out.join(''), err: err.join('') }
 }
 
-it('refuses headers that HTTP cannot carry, without their secrets', async () => {
+it('the command refuses headers that HTTP cannot carry, without their secrets', async () => {
   const publish = (flags: string) => queue(`publish http://a.test ${flags}`)
   expect(await publish('--header X:☃')).toMatchObject({
     code: 2,
@@ -52,7 +52,7 @@ it('refuses headers that HTTP cannot carry, without their secrets', async () => 
   expect(requests).toEqual([])
 })
 
-it('changes only the given settings of a queue', async () => {
+it('the command changes only the given settings of a queue', async () => {
   const mails = { name: 'mails', createdAt: 1, updatedAt: 1, parallelism: 5, lag: 0, paused: true }
   answers = { 'GET /v2/queues': [mails], 'GET /v2/queues/mails': mails, 'POST /v2/queues': {} }
   const sent = async (line: string) => {
@@ -66,7 +66,7 @@ it('changes only the given settings of a queue', async () => {
   expect(await sent('queues upsert mails')).toMatchObject({ parallelism: 1, paused: false })
 })
 
-it('shows the endpoints that are left in a URL group, and refuses unknown ones', async () => {
+it('the command shows the endpoints that are left in a URL group, and refuses unknown ones', async () => {
   const [one, other] = [{ url: 'http://a.test' }, { name: 'backup', url: 'http://b.test' }]
   const news = { name: 'news', createdAt: 1, updatedAt: 1, endpoints: [one, other] }
   answers = { 'GET /v2/topics/news': news, 'DELETE /v2/topics/news/endpoints': {} }
@@ -80,7 +80,7 @@ it('shows the endpoints that are left in a URL group, and refuses unknown ones',
   )
 })
 
-it('lists why there was no response to a dead letter', async () => {
+it('the command lists why there was no response to a dead letter', async () => {
   const letter = { dlqId: '1-0', messageId: 'msg_1', url: 'http://a.test', method: 'POST', header: {}, maxRetries: 0 }
   const refused = {
     ...letter,
@@ -116,7 +116,7 @@ it.each([
   [400, 'Homeport-Debounce-Delay is ""; send 30s.', 2, '--debounce-delay is ""; send 30s.'],
   [401, 'Unauthorized: the token is not valid.', 4, 'is not valid. This command used those of the environment.'],
   [404, 'There is no operation POST /v2/schedules/x.', 1, 'it is another service of Homeport, or another version'],
-])('says of a refusal with %i what the user can change: %s', async (status, error, code, said) => {
+])('the command says of a refusal with %i what the user can change: %s', async (status, error, code, said) => {
   answers = {}
   refusal = { status, error }
   expect(await queue('schedules create http://a.test --cron bad')).toMatchObject({
@@ -128,7 +128,7 @@ it.each([
 it.each([
   ['schedules create --cron x', '--not-before 1h'],
   ['enqueue mails', '--priority 5'],
-])('has no flag that the API always refuses: %s %s', async (command, flag) => {
+])('the command has no flag that the API always refuses: %s %s', async (command, flag) => {
   const { code, err } = await queue(`${command} http://a.test ${flag}`)
   expect([code, err]).toEqual([2, expect.stringContaining('unknown option')])
 })

@@ -9,7 +9,7 @@ import { Api, orMissing, unreachable } from './api.js'
 
 const errorOf = (url: string) => fetch(url).then(String, (cause: unknown) => unreachable(url, cause))
 
-it('tells an untrusted certificate from an unreachable server', async () => {
+it('the error tells an untrusted certificate from an unreachable server', async () => {
   const now = Date.now()
   const { certificate: cert, key } = await makeServerCertificate(await makeAuthority(now), ['127.0.0.1'], now)
   const server = createServer({ cert, key })
@@ -23,7 +23,7 @@ it('tells an untrusted certificate from an unreachable server', async () => {
   expect(await errorOf(url)).toMatchObject({ code: 'server_unreachable' })
 })
 
-it('says that the server went away in the middle of an answer', async () => {
+it('the error says that the server went away in the middle of an answer', async () => {
   const server = createPlainServer((_, response) => {
     response.writeHead(200, { 'content-length': '100' })
     response.write('{', () => response.destroy())

@@ -18,7 +18,7 @@ it.each([
   expect(withCommands(text)).toContain(expected)
 })
 
-it('knows every request that an error of the catalogue names, and only commands that exist', async () => {
+it('the table knows every request that an error of the catalogue names, and only commands that exist', async () => {
   const folder = new URL('../../contract/errors/', import.meta.url)
   const texts = readdirSync(folder).flatMap((file) => readFileSync(new URL(file, folder), 'utf8').split('\n'))
   const named = texts

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { durationText, futureInstant, given, instant, list, oneOf, pair, wholeNumber } from './values.js'
 
-it('parses a time as a duration ago, a date or milliseconds', () => {
+it('the parser parses a time as a duration ago, a date or milliseconds', () => {
   const before = Date.now()
   expect(instant('1h')).toBeGreaterThanOrEqual(before - 3_600_000)
   expect(instant('1h')).toBeLessThanOrEqual(Date.now() - 3_600_000)
@@ -11,20 +11,20 @@ it('parses a time as a duration ago, a date or milliseconds', () => {
     expect(() => instant(wrong), wrong).toThrow(/Expected "1h"/)
 })
 
-it('parses a time in the future, where a duration is from now on', () => {
+it('the parser parses a time in the future, where a duration is from now on', () => {
   const before = Date.now()
   expect(futureInstant('1h')).toBeGreaterThanOrEqual(before + 3_600_000)
   expect(futureInstant('2026-11-21T10:00Z')).toBe(Date.UTC(2026, 10, 21, 10))
   expect(() => futureInstant('tomorrow')).toThrow('"1h" (in an hour)')
 })
 
-it('parses whole numbers, and names the range in the error', () => {
+it('the parser parses whole numbers, and names the range in the error', () => {
   expect(wholeNumber(0, 9)('9')).toBe(9)
   for (const wrong of ['10', '-1', '1.5', '1e1', '', ' 1'])
     expect(() => wholeNumber(0, 9)(wrong), wrong).toThrow('0 to 9')
 })
 
-it('parses lists, pairs, words and durations', () => {
+it('the parser parses lists, pairs, words and durations', () => {
   expect(list('b, c', ['a'])).toEqual(['a', 'b', 'c'])
   expect(pair('X-Two: b: c', { 'X-One': 'a' })).toEqual({ 'X-One': 'a', 'X-Two': 'b: c' })
   expect(() => pair('nothing')).toThrow('Name: value')

@@ -18,13 +18,13 @@ it.each([
   [['--to', 'sqlite'], 'Source and target are both the SQLite store'],
   [['--from', 'postgres://h/a', '--to', 'postgres://h/b'], 'Source and target are both PostgreSQL databases'],
   [['--to', 'mysql://me:secret@h/a'], '--to is not a store'],
-])('refuses to copy with the arguments %j', async (args, message) => {
+])('the command refuses to copy with the arguments %j', async (args, message) => {
   const { code, err } = await call('store', 'copy', ...args, '--data-dir', tempDir())
   expect([code, err]).toEqual([2, expect.stringContaining(message)])
   expect(err).not.toContain('secret')
 })
 
-it('upgrades the schema of an old store, and names a directory without one', async () => {
+it('the command upgrades the schema of an old store, and names a directory without one', async () => {
   const dataDir = tempDir()
   expect(await call('store', 'upgrade', '--data-dir', dataDir)).toMatchObject({ code: 3 })
   await createOldStore({ location: 'sqlite', dataDir }, MIGRATIONS.slice(0, -2))

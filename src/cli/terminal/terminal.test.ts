@@ -30,7 +30,7 @@ const ROWS = [
   { id: 'msg_22', url: 'x', count: 1234 },
 ]
 
-it('aligns columns, and cuts no value in a pipe', () => {
+it('a command aligns columns, and cuts no value in a pipe', () => {
   expect(renderTable(fakeTerminal(undefined).io, COLUMNS, ROWS)).toBe(
     'ID      URL                                                COUNT\n' +
       'msg_1   https://example.com/a/long/path/that/does/not/fit      7\n' +
@@ -38,14 +38,14 @@ it('aligns columns, and cuts no value in a pipe', () => {
   )
 })
 
-it('cuts only columns that may be cut on a terminal, so that ids can be copied', () => {
+it('a command cuts only columns that may be cut on a terminal, so that ids can be copied', () => {
   const { io } = fakeTerminal({ out: true, noColor: true, columns: () => 40 })
   const lines = renderTable(io, COLUMNS, ROWS).trimEnd().split('\n')
   expect(lines.map(({ length }) => length)).toEqual([40, 40, 40])
   expect(lines[1]).toBe('msg_1   https://example.com/a/lo…      7')
 })
 
-it('aligns columns beside letters and emoji of two columns, and accents of none', () => {
+it('a command aligns columns beside letters and emoji of two columns, and accents of none', () => {
   const rows = ['東京', '🚀 go', 'cafe\u0301', 'x'].map((id) => ({ id, url: '大阪大阪大阪大阪', count: 1 }))
   const { io } = fakeTerminal({ out: true, noColor: true, columns: () => 23 })
   const lines = renderTable(io, COLUMNS, rows).trimEnd().split('\n')
@@ -57,7 +57,7 @@ it('aligns columns beside letters and emoji of two columns, and accents of none'
   ])
 })
 
-it('gives a column of notes no space when there is no note', () => {
+it('a command gives a column of notes no space when there is no note', () => {
   const notes = (note: string | undefined) => [
     ...COLUMNS.slice(0, 2),
     { title: '', cuts: true as const, value: () => note },
@@ -68,7 +68,7 @@ it('gives a column of notes no space when there is no note', () => {
   expect(lines('late').split('\n')[1]).toMatch(/^msg_1 {3}https:.*… {2}late$/)
 })
 
-it('does without extra columns on a narrow terminal, and never in a pipe', () => {
+it('a command does without extra columns on a narrow terminal, and never in a pipe', () => {
   const columns = [...COLUMNS, { title: 'MORE', value: () => 'x'.repeat(12), isExtra: true }]
   const titles = (terminal: Partial<Terminal> | undefined) =>
     renderTable(fakeTerminal(terminal).io, columns, ROWS).split('\n')[0]?.split(/ +/)
@@ -77,20 +77,20 @@ it('does without extra columns on a narrow terminal, and never in a pipe', () =>
   expect(titles(undefined)).toEqual(['ID', 'URL', 'COUNT', 'MORE'])
 })
 
-it('uses colours on a terminal, but not with NO_COLOR or in a pipe', () => {
+it('a command uses colours on a terminal, but not with NO_COLOR or in a pipe', () => {
   const coloured = renderTable(fakeTerminal({ out: true }).io, COLUMNS, ROWS)
   expect(coloured).toContain('\u001b[31m7\u001b[0m')
   for (const terminal of [{ out: true, noColor: true }, { out: false }])
     expect(renderTable(fakeTerminal(terminal).io, COLUMNS, ROWS)).not.toContain('\u001b')
 })
 
-it('escapes control characters in foreign text', () => {
+it('a command escapes control characters in foreign text', () => {
   const row = { id: 'a\u001b[2J\nb', url: '\u202e', count: 1 }
   expect(renderTable(fakeTerminal(undefined).io, COLUMNS, [row])).toContain('a\\u001b[2J\\nb  \\u202e')
   expect(renderFacts(fakeTerminal(undefined).io, [['name', 'a\rb']])).toBe('name  a\\u000db\n')
 })
 
-it('formats sizes, durations, times and series', () => {
+it('a command formats sizes, durations, times and series', () => {
   expect([bytes(0), bytes(1536), bytes(3 * 2 ** 30), bytes(Number.MAX_SAFE_INTEGER)]).toEqual([
     '0 B',
     '1.5 KB',
@@ -102,7 +102,7 @@ it('formats sizes, durations, times and series', () => {
   expect(sparkline([4, 0, 0, 0, 2], 3)).toBe('█▁▅')
 })
 
-it('moves a bar on a terminal, and writes lines elsewhere', () => {
+it('a command moves a bar on a terminal, and writes lines elsewhere', () => {
   const moving = fakeTerminal({ err: true })
   const bar = progressOf(moving.io, 'runs')
   bar.at(50, 100)
@@ -115,7 +115,7 @@ it('moves a bar on a terminal, and writes lines elsewhere', () => {
   expect(plain.said).toEqual(['0 %: 0 of 100 runs\n', '50 %: 50 of 100 runs\n', '100 %: 100 of 100 runs\n'])
 })
 
-it('asks for confirmation, and refuses without a terminal and --yes', async () => {
+it('a command asks for confirmation, and refuses without a terminal and --yes', async () => {
   await expect(confirm(fakeTerminal(undefined).io, { question: 'Delete?', isGiven: false })).rejects.toThrow(
     'pass --yes',
   )
@@ -134,18 +134,21 @@ it('asks for confirmation, and refuses without a terminal and --yes', async () =
   }
 })
 
-it.each(['\u0003', '\u0004'])('changes nothing when a question is answered with Ctrl-C or Ctrl-D: %j', async (key) => {
-  const { io, input } = fakeTerminal({ asks: true })
-  const asked = io.terminal && askSecret(io.terminal, '')
-  input.push(key)
-  await expect(asked).rejects.toMatchObject({ code: 'cli_misused' })
-})
+it.each(['\u0003', '\u0004'])(
+  'a command changes nothing when a question is answered with Ctrl-C or Ctrl-D: %j',
+  async (key) => {
+    const { io, input } = fakeTerminal({ asks: true })
+    const asked = io.terminal && askSecret(io.terminal, '')
+    input.push(key)
+    await expect(asked).rejects.toMatchObject({ code: 'cli_misused' })
+  },
+)
 
 it.each([
   ['UTC', '2026-11-28 10:07:52Z'],
   ['Europe/Berlin', '2026-11-28 11:07:52+01:00'],
   ['America/St_Johns', '2026-11-28 06:37:52-03:30'],
-])('writes times in the zone of the machine, as flags take them: %s', (zone, expected) => {
+])('a command writes times in the zone of the machine, as flags take them: %s', (zone, expected) => {
   vi.stubEnv('TZ', zone)
   try {
     const at = Date.UTC(2026, 10, 28, 10, 7, 52)

@@ -16,7 +16,7 @@ const rowOf = (words: states.StateWords<string>): string =>
     .map(([wire, { word }]) => (wire === word ? word : `${word} (\`${wire}\`)`))
     .join(', ')
 
-it('shows each state by the word of the glossary', () => {
+it('each state is shown by the word of the glossary', () => {
   const missing = Object.entries(tables)
     .filter(([name, words]) => !COMPOSED.has(name) && !GLOSSARY.includes(`| ${rowOf(words)} |`))
     .map(([name, words]) => `${name}: | ${rowOf(words)} |`)
@@ -24,7 +24,7 @@ it('shows each state by the word of the glossary', () => {
   expect(GLOSSARY).toContain(`| ${[false, true].map((isPaused) => pauseWord(isPaused).word).join(', ')} |`)
 })
 
-it('has one word and one tone for a state, whatever has it', () => {
+it('a state has one word and one tone, whatever has it', () => {
   const tones = new Map<string, Set<string>>()
   for (const words of Object.values(tables))
     for (const { word, tone } of Object.values<states.StateWord>(words))
@@ -67,7 +67,7 @@ it.each([
   expect(text).toBe(expected)
 })
 
-it('separates thousands', () => {
+it('numbers have separated thousands', () => {
   expect([0, 7, 999, 1_000, 12_345.6, 1_234_567, -1_000].map(whole)).toEqual([
     ...['0', '7', '999', '1,000', '12,346', '1,234,567', '-1,000'],
   ])

@@ -10,12 +10,12 @@ const path = join(tempDir(), 'backup.rdb')
 const bytes = Buffer.alloc(300_000, 'backup ')
 const facts = { sizeBytes: bytes.length, sha256: sha256Hex(bytes) }
 
-it('streams an intact file', async () => {
+it('the reader streams an intact file', async () => {
   writeFileSync(path, bytes)
   expect((await buffer(await verifiedFile(path, facts))).equals(bytes)).toBe(true)
 })
 
-it('withholds the end of a file with a flipped bit', async () => {
+it('the reader withholds the end of a file with a flipped bit', async () => {
   const damaged = Buffer.from(bytes)
   damaged[10] = (damaged[10] ?? 0) ^ 1
   writeFileSync(path, damaged)
@@ -28,14 +28,14 @@ it('withholds the end of a file with a flipped bit', async () => {
   expect(seen).toBeLessThan(bytes.length)
 })
 
-it('refuses a missing file, and one of another length, before the first byte', async () => {
+it('the reader refuses a missing file, and one of another length, before the first byte', async () => {
   writeFileSync(path, bytes.subarray(0, 1_000))
   await expect(verifiedFile(path, facts)).rejects.toThrow('its file has changed since it was made')
   rmSync(path)
   await expect(verifiedFile(path, facts)).rejects.toThrow('its file cannot be read')
 })
 
-it('sweeps what a crash has left of an upload, and keeps backups', async () => {
+it('a sweep deletes what a crash has left of an upload, and keeps backups', async () => {
   const dataDir = tempDir()
   const files = new BackupFiles(dataDir)
   const kept = { database_id: 'db_kept', backup_id: 'bak_kept' }

@@ -34,7 +34,7 @@ async function untilSettled(server: ManagementServer, record: DatabaseRecord): P
 
 const restart = ({ dataDir, redisPorts }: ManagementServer) => startManagement({ dataDir, redisPorts })
 
-it('completes a pending backup whose file is whole', async () => {
+it('a start completes a pending backup whose file is whole', async () => {
   const before = await startManagement()
   const record = await create(before)
   await command(before, record, 'SET', 'k', 'precious')
@@ -52,7 +52,7 @@ it('completes a pending backup whose file is whole', async () => {
   expect(await command(server, record, 'GET', 'k')).toBe('precious')
 })
 
-it('keeps the data before a restore whose commits the store has lost', async () => {
+it('a start keeps the data before a restore whose commits the store has lost', async () => {
   const before = await startManagement()
   const record = await create(before)
   await backUp(before, record, 'empty')
@@ -78,7 +78,7 @@ it('keeps the data before a restore whose commits the store has lost', async () 
   expect(await command(server, record, 'GET', 'k')).toBe('precious')
 })
 
-it('fails a pending backup whose file is cut or missing, and one that an import was filling', async () => {
+it('a start fails a pending backup whose file is cut or missing, and one that an import was filling', async () => {
   const before = await startManagement()
   const records = [await create(before), await create(before), await create(before)]
   for (const record of records) await backUp(before, record, 'doomed')

@@ -15,32 +15,38 @@ const streamOf = (text: string, chunkBytes = 1 << 16, limits: ReplyLimits = LIMI
 const plain = (reply: Reply): unknown =>
   Buffer.isBuffer(reply) ? reply.toString('latin1') : Array.isArray(reply) ? reply.map(plain) : reply
 
-it.each([1, 2, 3, 7, 1 << 16])('reads every type of reply from chunks of %i bytes', async (chunkBytes) => {
-  const stream = streamOf(
-    '+OK\r\n-ERR no\r\n:-12\r\n$4\r\na\r\nb\r\n$-1\r\n*-1\r\n*2\r\n$1\r\n0\r\n*1\r\n$0\r\n\r\n',
-    chunkBytes,
-  )
-  const replies: unknown[] = []
-  for (let i = 0; i < 7; i++) replies.push(plain(await stream.reply()))
-  expect(replies).toEqual(['OK', new ReplyError('ERR no'), -12, 'a\r\nb', null, null, ['0', ['']]])
-  expect(stream.readBytes).toBe(61)
-  await expect(stream.reply()).rejects.toThrow('closed')
-})
+it.each([1, 2, 3, 7, 1 << 16])(
+  'the reply stream reads every type of reply from chunks of %i bytes',
+  async (chunkBytes) => {
+    const stream = streamOf(
+      '+OK\r\n-ERR no\r\n:-12\r\n$4\r\na\r\nb\r\n$-1\r\n*-1\r\n*2\r\n$1\r\n0\r\n*1\r\n$0\r\n\r\n',
+      chunkBytes,
+    )
+    const replies: unknown[] = []
+    for (let i = 0; i < 7; i++) replies.push(plain(await stream.reply()))
+    expect(replies).toEqual(['OK', new ReplyError('ERR no'), -12, 'a\r\nb', null, null, ['0', ['']]])
+    expect(stream.readBytes).toBe(61)
+    await expect(stream.reply()).rejects.toThrow('closed')
+  },
+)
 
-it.each([1, 5, 1 << 16])('streams a value in the chunks in which it arrives (%i bytes)', async (chunkBytes) => {
-  const stream = streamOf(`$2000\r\n${'x'.repeat(2000)}\r\n$-1\r\n-LOADING\r\n`, chunkBytes)
-  const seen: number[] = []
-  let longest = 0
-  const take = (piece: Buffer): void => {
-    seen.push(piece.length)
-    longest = Math.max(longest, piece.length)
-  }
-  expect(await stream.value((bytes) => seen.push(-bytes), take)).toBe(true)
-  expect([seen[0], seen.slice(1).reduce((sum, bytes) => sum + bytes, 0)]).toEqual([-2000, 2000])
-  expect(longest).toBeLessThanOrEqual(chunkBytes)
-  expect(await stream.value(() => undefined, take)).toBe(false)
-  expect(await stream.value(() => undefined, take)).toEqual(new ReplyError('LOADING'))
-})
+it.each([1, 5, 1 << 16])(
+  'the reply stream streams a value in the chunks in which it arrives (%i bytes)',
+  async (chunkBytes) => {
+    const stream = streamOf(`$2000\r\n${'x'.repeat(2000)}\r\n$-1\r\n-LOADING\r\n`, chunkBytes)
+    const seen: number[] = []
+    let longest = 0
+    const take = (piece: Buffer): void => {
+      seen.push(piece.length)
+      longest = Math.max(longest, piece.length)
+    }
+    expect(await stream.value((bytes) => seen.push(-bytes), take)).toBe(true)
+    expect([seen[0], seen.slice(1).reduce((sum, bytes) => sum + bytes, 0)]).toEqual([-2000, 2000])
+    expect(longest).toBeLessThanOrEqual(chunkBytes)
+    expect(await stream.value(() => undefined, take)).toBe(false)
+    expect(await stream.value(() => undefined, take)).toEqual(new ReplyError('LOADING'))
+  },
+)
 
 it.each([
   ['nested arrays', '*1\r\n'.repeat(2_000_000), 'nested more than 3 deep'],
@@ -59,7 +65,7 @@ it.each([
   ['another protocol', 'HTTP/1.1 400 Bad Request\r\n\r\n', '"HTTP/1.1 400 Bad Req"'],
   ['control characters', '\x1b[2J\r\n', '"?[2J"'],
   ['nothing', '\r\n', 'nothing'],
-])('refuses %s', async (_what, text, found) => {
+])('the reply stream refuses %s', async (_what, text, found) => {
   const refusal = await streamOf(text)
     .reply()
     .catch((error: unknown) => error)
@@ -67,7 +73,7 @@ it.each([
   expect(String(refusal)).toContain(found)
 })
 
-it('refuses to stream a reply that is no value or is too long', async () => {
+it('the reply stream refuses to stream a reply that is no value or is too long', async () => {
   for (const [text, found] of [
     [':1\r\n', 'a reply of type ":1"'],
     ['$5001\r\n', '5001 bytes, where at most 5000'],

@@ -32,7 +32,7 @@ it('series are rolled up again after the clock was ahead for a while', async () 
   expect(rolledUpTo.slice(2)).toEqual([NOW, NOW])
 })
 
-it('deletes nothing by age for a day after the clock was set ahead by days, unless it is set back', async () => {
+it('the roll-up deletes nothing by age for a day after the clock was set ahead by days, unless it is set back', async () => {
   const expired: number[] = []
   let works = 0
   const run = async (operation: unknown, args: { days: number }) => {

@@ -48,7 +48,7 @@ it.each([
   expect(isFound(pattern)).toBe(expected)
 })
 
-it('matches patterns with many wildcards in linear time', () => {
+it('CONFIG GET matches patterns with many wildcards in linear time', () => {
   const pattern = `${'*?'.repeat(11)}z`
   // With backtracking, each of them would take a tenth of a second.
   expect(isFound(...Array.from({ length: 10_000 }, () => pattern))).toBe(false)
@@ -56,7 +56,7 @@ it('matches patterns with many wildcards in linear time', () => {
   expect(() => isFound(...Array.from({ length: 65 }, (_, at) => `a${at}`))).toThrow('at most 64')
 })
 
-it('handles thousands of settings in time', () => {
+it('CONFIG SET handles thousands of settings in time', () => {
   const args = Array.from({ length: 40_000 }, () => [EVENTS, 'KEA']).flat()
   let found: unknown
   expect(workMs(() => (found = set(...args))) / unitMs()).toBeLessThan(100)

@@ -7,7 +7,7 @@ const apply = (rules: readonly string[]) => applyRules(newUser('alice'), rules, 
 const many = (count: number, rule: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => rule(index))
 
-it('accepts 64 passwords and hundreds of rules', () => {
+it('ACL SETUSER accepts 64 passwords and hundreds of rules', () => {
   const user = apply([
     'on',
     ...many(64, () => `>${makeToken('alice', undefined, on.key)}`),
@@ -16,11 +16,11 @@ it('accepts 64 passwords and hundreds of rules', () => {
   expect([user.passwords.length, user.keys.length]).toEqual([64, 900])
 })
 
-it('refuses more than 1000 rules, which would block the event loop', () => {
+it('ACL SETUSER refuses more than 1000 rules, which would block the event loop', () => {
   expect(() => apply(many(400_000, (n) => `~${n}`))).toThrow('at most 1000 rules')
 })
 
-it('refuses more than 64 passwords, which would slow down each login', () => {
+it('ACL SETUSER refuses more than 64 passwords, which would slow down each login', () => {
   const tokens = many(65, () => `>${makeToken('alice', undefined, on.key)}`)
   expect(() => apply(tokens)).toThrow('at most 64 passwords')
 })

@@ -54,7 +54,7 @@ it('a server accepts a few of the waiting connections in each turn of the event 
   expect(most).toBeLessThan(MANY / 2)
 })
 
-it('accepts connections of several servers in order of arrival', async () => {
+it('the doorway accepts connections of several servers in order of arrival', async () => {
   const doorway = new Doorway()
   const [first, second] = [await listenPaced(doorway), await listenPaced(doorway)]
   connectMany(first.port)
@@ -63,7 +63,7 @@ it('accepts connections of several servers in order of arrival', async () => {
   expect(doorway.waiting).toBe(0)
 })
 
-it('closes the waiting connections of a server that closes, and no others', async () => {
+it('the doorway closes the waiting connections of a server that closes, and no others', async () => {
   const doorway = new Doorway()
   const [closing, staying] = [await listenPaced(doorway), await listenPaced(doorway)]
   closing.server.once('connection', () => {

@@ -73,14 +73,14 @@ describe('when the engine dies', () => {
   })
 })
 
-it('passes on the error of the fleet when the engine cannot be started', async () => {
+it('the gateway passes on the error of the fleet when the engine cannot be started', async () => {
   rig.fleet.available = false
   const response = await rest()
   expect(response.status).toBeGreaterThanOrEqual(500)
   expect(JSON.stringify(await response.json())).toContain('the test says so')
 })
 
-it('closes the connections and the port of a database that is removed', async () => {
+it('the gateway closes the connections and the port of a database that is removed', async () => {
   const raw = await new RawClient(rig.port).login()
   rig.directory.remove('db-one')
   await raw.expectClosed()
@@ -88,7 +88,7 @@ it('closes the connections and the port of a database that is removed', async ()
   expect((await rest()).status).toBe(401)
 })
 
-it('opens the port of a database that is added, and reports a port that another program holds', async () => {
+it('the gateway opens the port of a database that is added, and reports a port that another program holds', async () => {
   const port = rig.port
   rig.directory.put({ databaseId: 'db-two', port, tls: false })
   await expect(rig.gateway.openDatabase('db-two')).rejects.toMatchObject({ code: 'port_taken' })
@@ -96,7 +96,7 @@ it('opens the port of a database that is added, and reports a port that another 
   await rig.gateway.openDatabase('db-one')
 })
 
-it('opens a port that another program held once it is free', async () => {
+it('the gateway opens a port that another program held once it is free', async () => {
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const { port } = holder.address() as AddressInfo
@@ -123,7 +123,7 @@ it('opens a port that another program held once it is free', async () => {
   expect(answers).toBe('+OK\r\n+PONG\r\n')
 })
 
-it('ends requests over REST of old credentials and addresses, also while another program holds the port', async () => {
+it('the gateway ends REST requests of old credentials and addresses, also while another program holds the port', async () => {
   const holder = createServer().listen(0, '127.0.0.1')
   await once(holder, 'listening')
   const { port } = holder.address() as AddressInfo
@@ -140,7 +140,7 @@ it('ends requests over REST of old credentials and addresses, also while another
   holder.close()
 })
 
-it('handles a change of one database without reading the others', async () => {
+it('the gateway handles a change of one database without reading the others', async () => {
   const port = await freePort()
   rig.directory.put({ databaseId: 'db-held', port: rig.port, tls: false })
   await expect(rig.gateway.openDatabase('db-held')).rejects.toMatchObject({ code: 'port_taken' })
@@ -153,7 +153,7 @@ it('handles a change of one database without reading the others', async () => {
   expect(list).not.toHaveBeenCalled()
 })
 
-it('refuses connections above the limit of the database', async () => {
+it('the gateway refuses connections above the limit of the database', async () => {
   const limited = await startRig({ maxClients: 2 })
   const [one, two] = [new RawClient(limited.port), new RawClient(limited.port)]
   await Promise.all([one.login(), two.login()])

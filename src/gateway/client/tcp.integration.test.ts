@@ -180,14 +180,14 @@ describe('a client that does not read', () => {
   })
 })
 
-it('answers commands that were sent before the client closed its sending side', async () => {
+it('the gateway answers commands that were sent before the client closed its sending side', async () => {
   const raw = await client().login()
   raw.socket.end('SET a 1\r\nINCR a\r\n')
   await raw.expect('+OK\r\n:2\r\n')
   await raw.expectClosed()
 })
 
-it('closes the connection after bytes that are no command', async () => {
+it('the gateway closes the connection after bytes that are no command', async () => {
   const raw = await client().login()
   raw.send('*1\r\n+PING\r\n')
   await raw.expect("-ERR Protocol error: expected '$', got '+'\r\n")
@@ -195,7 +195,7 @@ it('closes the connection after bytes that are no command', async () => {
   expect(rig.complaints).toEqual([])
 })
 
-it('answers what a subscriber sent before bytes that are no command', async () => {
+it('the gateway answers what a subscriber sent before bytes that are no command', async () => {
   const raw = await client().login()
   raw.send('SUBSCRIBE a\r\nPING\r\n*x\r\n')
   await raw.expect('*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*2\r\n$4\r\npong\r\n$0\r\n\r\n')
@@ -226,7 +226,7 @@ it('runs nothing that arrives after bytes that are no command', async () => {
   await (await client().login()).send('GET a\r\n').expect('$5\r\nfirst\r\n')
 })
 
-it('notices that a client has gone that waits for a reply and has sent much more', async () => {
+it('the gateway notices that a client has gone that waits for a reply and has sent much more', async () => {
   const quick = await startRig({ idleTimeoutMs: 400 })
   const [raw, other] = [await new RawClient(quick.port).login(), await new RawClient(quick.port).login()]
   raw.send('BLPOP none 0\r\nSUBSCRIBE a\r\n').send(`*2\r\n$4\r\nECHO\r\n$2000000\r\n${'x'.repeat(1_000_000)}`)

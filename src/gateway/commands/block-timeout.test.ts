@@ -20,7 +20,7 @@ it.each([
   ['XREADGROUP GROUP g c block 300 STREAMS s >', 300],
   ['WAIT 1 700', 700],
   ['WAITAOF 1 0 800', 800],
-])('knows how long %s waits', (command, ms) => {
+])('the gateway knows how long %s waits', (command, ms) => {
   expect(of(command)).toBe(ms)
 })
 
@@ -32,6 +32,6 @@ it.each([
   'XREAD BLOCK 0 STREAMS s 0',
   'WAIT 1 0',
   'BLPOP',
-])('sees that %s waits for good or is refused', (command) => {
+])('the gateway sees that %s waits for good or is refused', (command) => {
   expect(of(command)).toBeUndefined()
 })

@@ -226,7 +226,7 @@ it('CLIENT INFO and LIST are verbatim texts in RESP3', async () => {
   expect(raw.received).toMatch(/^=\d+\r\ntxt:id=\d+ addr=127\.0\.0\.1:\d+ .* name=me .* resp=3 /)
 })
 
-it('reads HELLO with thousands of options in time', async () => {
+it('the gateway reads HELLO with thousands of options in time', async () => {
   const raw = await client()
   const begun = mainThreadMs()
   const words = ['HELLO', '2', ...Array.from({ length: 12_000 }, () => ['SETNAME', 'me']).flat(), 'MORE']

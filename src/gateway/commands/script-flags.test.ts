@@ -8,7 +8,7 @@ import { forEngine } from './script-flags.js'
 const digestOf = (script: string): string => createHash('sha1').update(script).digest('hex')
 const words = (args: readonly (string | Buffer)[] | undefined) => args?.map(String)
 
-it('removes the flag from the first line and nothing else', () => {
+it('the gateway removes the flag from the first line and nothing else', () => {
   const own = (script: string) => words(forEngine('EVAL', ['EVAL', script, '0']))?.[1]
   expect(own('#!lua flags=allow-key-locking\nreturn 1')).toBe('#!lua\nreturn 1')
   expect(own('#!lua flags=no-writes,allow-key-locking\nreturn "ä"')).toBe('#!lua flags=no-writes\nreturn "ä"')
@@ -17,7 +17,7 @@ it('removes the flag from the first line and nothing else', () => {
   expect(forEngine('SET', ['SET', 'k', '#!lua flags=allow-key-locking\n'])).toBeUndefined()
 })
 
-it('finds a script by the digest of its original text, over REST and the Redis protocol, also in a transaction', async () => {
+it('the gateway finds a script by the digest of its original text, on both protocols, also in a transaction', async () => {
   const script = "#!lua flags=allow-key-locking\nreturn redis.call('INCRBY', KEYS[1], ARGV[1])"
   const rig = await startRig()
   const redis = new Redis({ url: rig.restUrl, token: CREDENTIALS.token })

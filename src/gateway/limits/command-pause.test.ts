@@ -37,7 +37,7 @@ it('a later pause only extends and widens the active one', () => {
   expect(pause.mode).toBeUndefined()
 })
 
-it('holds a function call when the engine cannot list its functions', async () => {
+it('a pause holds a function call when the engine cannot list its functions', async () => {
   const { pause, isHeld } = newPause()
   pause.begin('write', 1_000)
   await isHeld('FCALL', 'f', '0')
@@ -46,7 +46,7 @@ it('holds a function call when the engine cannot list its functions', async () =
   expect(isHeld('FCALL_RO', 'f', '0')).toBe(false)
 })
 
-it('finds the functions that only read', () => {
+it('the gateway finds the functions that only read', () => {
   const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
   const row = (name: string, flags: readonly string[], about: string): string =>
     `*6\r\n${bulk('name')}${bulk(name)}${bulk('description')}${about}${bulk('flags')}*${flags.length}\r\n` +

@@ -78,7 +78,7 @@ describe('an engine that has no space to write', () => {
   })
 })
 
-it('agrees with the flags of the engine about every command that writes', async () => {
+it('the gateway agrees with the flags of the engine about every command that writes', async () => {
   const { socketPath } = await startEngine()
   const engine = new Redis({ path: socketPath, username: 'default', password: ENGINE_PASSWORDS.default })
   atCleanup(() => engine.disconnect())

@@ -69,7 +69,7 @@ describe('a client that guesses passwords', () => {
   })
 })
 
-it('does not wait longer when the clock is set back', async () => {
+it('a client does not wait longer when the clock is set back', async () => {
   const [clock, before] = [new ManualClock(), new ManualClock(1_000)]
   let now = clock
   const watch = new LoginWatch({ now: () => now.now(), after: (ms, then) => now.after(ms, then) })

@@ -52,20 +52,24 @@ function shown(value: unknown): unknown {
   return Array.isArray(value) ? value.map(shown) : value
 }
 
-it.each(['command', 'pipeline'] as const)('reads a %s in slices with the same outcome as at once', async (kind) => {
-  for (let seed = FIRST_SEED; seed < FIRST_SEED + BODIES; seed++) {
-    const random = randomOf(seed)
-    const whole = bodyOf(random, kind)
-    const body = random() < 0.5 ? damaged(random, whole) : whole
-    const bytes = Buffer.from(body)
-    const [mapInSlices, atOnce] =
-      kind === 'command'
-        ? [() => readLargeCommand(bytes), () => parseCommand(bytes.toString())]
-        : [() => readLargePipeline(bytes, { commands: 100_000 }), () => prepareSlots(parsePipeline(bytes.toString()))]
-    const [found, expected] = [await outcomeOf(mapInSlices), await outcomeOf(atOnce)]
-    if (JSON.stringify(found) !== JSON.stringify(expected)) expect.fail(`seed ${seed}: the slices give other commands`)
-  }
-})
+it.each(['command', 'pipeline'] as const)(
+  'the gateway reads a %s in slices with the same outcome as at once',
+  async (kind) => {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + BODIES; seed++) {
+      const random = randomOf(seed)
+      const whole = bodyOf(random, kind)
+      const body = random() < 0.5 ? damaged(random, whole) : whole
+      const bytes = Buffer.from(body)
+      const [mapInSlices, atOnce] =
+        kind === 'command'
+          ? [() => readLargeCommand(bytes), () => parseCommand(bytes.toString())]
+          : [() => readLargePipeline(bytes, { commands: 100_000 }), () => prepareSlots(parsePipeline(bytes.toString()))]
+      const [found, expected] = [await outcomeOf(mapInSlices), await outcomeOf(atOnce)]
+      if (JSON.stringify(found) !== JSON.stringify(expected))
+        expect.fail(`seed ${seed}: the slices give other commands`)
+    }
+  },
+)
 
 /** The parts of long texts, which include halves of surrogate pairs and bytes that are no UTF-8. */
 const LETTERS = [
@@ -82,22 +86,25 @@ function longTextBody(random: Random, kind: 'command' | 'pipeline'): Buffer {
   return kind === 'command' ? text : Buffer.concat([Buffer.from('[["a"],'), text, Buffer.from(',["b"]]')])
 }
 
-it.each(['command', 'pipeline'] as const)('reads long texts of a %s with the same outcome as at once', async (kind) => {
-  for (let seed = FIRST_SEED; seed < FIRST_SEED + 6; seed++) {
-    const random = randomOf(seed)
-    const body = longTextBody(random, kind)
-    if (random() < 0.5) body[Math.floor(random() * body.length)] = pick(random, DAMAGE).charCodeAt(0)
-    const [inSlices, atOnce] =
-      kind === 'command'
-        ? [() => readLargeCommand(body), () => parseCommand(body.toString())]
-        : [
-            async () => argsOf(await readLargePipeline(body, { commands: 100 })),
-            () => argsOf(prepareSlots(parsePipeline(body.toString()))),
-          ]
-    const [found, expected] = [await outcomeOf(inSlices), await outcomeOf(atOnce)]
-    if (JSON.stringify(found) !== JSON.stringify(expected)) expect.fail(`seed ${seed}: the slices give another text`)
-  }
-})
+it.each(['command', 'pipeline'] as const)(
+  'the gateway reads long texts of a %s with the same outcome as at once',
+  async (kind) => {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + 6; seed++) {
+      const random = randomOf(seed)
+      const body = longTextBody(random, kind)
+      if (random() < 0.5) body[Math.floor(random() * body.length)] = pick(random, DAMAGE).charCodeAt(0)
+      const [inSlices, atOnce] =
+        kind === 'command'
+          ? [() => readLargeCommand(body), () => parseCommand(body.toString())]
+          : [
+              async () => argsOf(await readLargePipeline(body, { commands: 100 })),
+              () => argsOf(prepareSlots(parsePipeline(body.toString()))),
+            ]
+      const [found, expected] = [await outcomeOf(inSlices), await outcomeOf(atOnce)]
+      if (JSON.stringify(found) !== JSON.stringify(expected)) expect.fail(`seed ${seed}: the slices give another text`)
+    }
+  },
+)
 
 const argsOf = (slots: readonly Slot[]): unknown => slots.map((slot) => (isPrepared(slot) ? slot.args : slot))
 
@@ -110,7 +117,7 @@ it.each([
   '[["LONG"],]',
   '[[,"LONG"]]',
   '[["LONG",,"b"]]',
-])('accepts and refuses the same as a JSON parser at the end of a slice: %s', async (pattern) => {
+])('the gateway accepts and refuses the same as a JSON parser at the end of a slice: %s', async (pattern) => {
   const texts = { BLANKS: ' '.repeat(70_000), LONG: 'x'.repeat(70_000) }
   const body = pattern.replace(/BLANKS|LONG/, (name) => texts[name as keyof typeof texts])
   const inSlices = await outcomeOf(async () => argsOf(await readLargePipeline(Buffer.from(body), { commands: 9 })))

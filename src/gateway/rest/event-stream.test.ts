@@ -19,7 +19,7 @@ async function channels(): Promise<string> {
   return response.text()
 }
 
-it('delivers messages to @upstash/redis until it unsubscribes', async () => {
+it('an event stream delivers messages to @upstash/redis until it unsubscribes', async () => {
   const messages: unknown[] = []
   const subscriber = redis.subscribe<{ n: number }>(['news'])
   subscriber.on('message', ({ channel, message }) => messages.push([channel, message]))
@@ -31,7 +31,7 @@ it('delivers messages to @upstash/redis until it unsubscribes', async () => {
   await waitFor(async () => !(await channels()).includes('news'), { what: 'the subscription to end' })
 })
 
-it('delivers messages by pattern, as lines of text', async () => {
+it('an event stream delivers messages by pattern, as lines of text', async () => {
   const stream = await open('/psubscribe/n*')
   await waitFor(() => stream.text.includes('psubscribe,n*,1'), { what: 'the confirmation' })
   await redis.publish('news', 'a,b\nc')
@@ -39,7 +39,7 @@ it('delivers messages by pattern, as lines of text', async () => {
   expect(stream.text).toBe('data: psubscribe,n*,1\n\ndata: pmessage,n*,news,a,b c\n\n')
 })
 
-it('delivers every byte of a long message', async () => {
+it('an event stream delivers every byte of a long message', async () => {
   const [stream, pattern] = await Promise.all([open('/subscribe/long'), open('/psubscribe/lon*')])
   await waitFor(() => `${stream.text}${pattern.text}`.match(/,1\n\n/g)?.length === 2, { what: 'the confirmations' })
   // Line breaks and characters of several bytes stand at all places where the message may be cut.
@@ -55,7 +55,7 @@ it('delivers every byte of a long message', async () => {
   expect(pattern.text === `data: psubscribe,lon*,1\n\n${matched}`).toBe(true)
 })
 
-it('shows the beginning of a long command to MONITOR, on both protocols', async () => {
+it('the gateway shows the beginning of a long command to MONITOR, on both protocols', async () => {
   const stream = await open('/monitor')
   const client = await new RawClient(rig.port).login()
   await client.send('MONITOR\r\n').expect('+OK\r\n')
@@ -70,7 +70,7 @@ it('shows the beginning of a long command to MONITOR, on both protocols', async 
   }
 })
 
-it('ends with its connection even while it waits for earlier answers', async () => {
+it('an event stream ends with its connection even while it waits for earlier answers', async () => {
   const { port } = new URL(rig.restUrl)
   const raw = new RawClient(Number(port))
   const request = (channel: string): string =>
@@ -81,7 +81,7 @@ it('ends with its connection even while it waits for earlier answers', async () 
   await waitFor(async () => !/one|two/.test(await channels()), { what: 'both subscriptions to end' })
 })
 
-it('shows commands to MONITOR', async () => {
+it('the gateway shows commands to MONITOR', async () => {
   const stream = await open('/monitor')
   await waitFor(() => stream.text.startsWith('data: "OK"\n\n'), { what: 'the beginning' })
   await redis.set('watched', 'yes')
@@ -89,14 +89,14 @@ it('shows commands to MONITOR', async () => {
   expect(stream.text).toMatch(/data: \d+\.\d+ \[0 127\.0\.0\.1:\d+\] "set" "watched" "yes"\n\n/)
 })
 
-it('answers a refusal with an ordinary error', async () => {
+it('an event stream answers a refusal with an ordinary error', async () => {
   const headers = { authorization: `Bearer ${CREDENTIALS.readerToken}` }
   const response = await fetch(`${rig.restUrl}/subscribe/news`, { method: 'POST', headers, body: '[]' })
   expect(response.status).toBe(400)
   expect(await response.json()).toEqual({ error: expect.stringMatching(/^NOPERM/) })
 })
 
-it('sends a heartbeat while it is silent', async () => {
+it('an event stream sends a heartbeat while it is silent', async () => {
   const clock = new ManualClock()
   const quiet = await startRig({}, undefined, undefined, [], { clock })
   const stream = await open('/subscribe/quiet', quiet)
@@ -107,7 +107,7 @@ it('sends a heartbeat while it is silent', async () => {
   await waitFor(() => stream.text.endsWith('1\n\n:\n\n:\n\n'), { what: 'another one' })
 })
 
-it('ends when the engine is lost', async () => {
+it('an event stream ends when the engine is lost', async () => {
   const stream = await open('/subscribe/news')
   await waitFor(() => stream.text.includes('subscribe,news,1'), { what: 'the confirmation' })
   await rig.engine.kill()

@@ -305,7 +305,7 @@ describe('many large replies of one request', () => {
   })
 })
 
-it('holds nothing for a client that has left before its replies arrive', async () => {
+it('the gateway holds nothing for a client that has left before its replies arrive', async () => {
   const held = new Set<MemoryConsumer>()
   const memory = new ClientMemoryBudget()
   memory.grow = (consumer) => void held.add(consumer)
@@ -341,20 +341,23 @@ it.each([
     ],
     { 1: { result: 1 } },
   ],
-])('does not run %s whose client got an error while its body was read', async (_what, path, commands, answer) => {
-  const body = JSON.stringify(commands)
-  const memory = new ClientMemoryBudget()
-  let evicted = 0
-  memory.grow = (consumer) => {
-    // The body has arrived. It is read in slices, in the next turns of the event loop.
-    if (consumer.heldBytes === body.length && evicted++ === 0) setImmediate(() => consumer.evict())
-  }
-  const rig = await startRig({}, undefined, undefined, [], { memory })
-  const init = { method: 'POST', headers: { authorization: `Bearer ${CREDENTIALS.token}` }, body }
-  expect((await fetch(rig.restUrl + path, init)).status).toBe(503)
-  // Reading this one takes as many turns, so it would run behind the first.
-  expect(await (await fetch(rig.restUrl + path, init)).json()).toMatchObject(answer)
-})
+])(
+  'the gateway does not run %s whose client got an error while its body was read',
+  async (_what, path, commands, answer) => {
+    const body = JSON.stringify(commands)
+    const memory = new ClientMemoryBudget()
+    let evicted = 0
+    memory.grow = (consumer) => {
+      // The body has arrived. It is read in slices, in the next turns of the event loop.
+      if (consumer.heldBytes === body.length && evicted++ === 0) setImmediate(() => consumer.evict())
+    }
+    const rig = await startRig({}, undefined, undefined, [], { memory })
+    const init = { method: 'POST', headers: { authorization: `Bearer ${CREDENTIALS.token}` }, body }
+    expect((await fetch(rig.restUrl + path, init)).status).toBe(503)
+    // Reading this one takes as many turns, so it would run behind the first.
+    expect(await (await fetch(rig.restUrl + path, init)).json()).toMatchObject(answer)
+  },
+)
 
 it.each(['/', '/pipeline', '/multi-exec'])(
   'answers with every byte of long strings in an array, at %s',

@@ -26,7 +26,7 @@ it('a response repeats the request id of the client; the gateway makes one for e
   expect((await ask('/ping', { 'x-request-id': 'not safe' })).id).toBeNull()
 })
 
-it('answers the probes without a token', async () => {
+it('the gateway answers the probes without a token', async () => {
   const none = { authorization: '' }
   expect(await ask('/livez', none)).toMatchObject({ status: 200, body: { status: 'alive', service: 'rest' } })
   expect(await ask('/readyz', none)).toMatchObject({ status: 200, body: { status: 'ready', service: 'rest' } })

@@ -311,7 +311,7 @@ describe('transactions', () => {
   })
 })
 
-it('answers /health without a token', async () => {
+it('the gateway answers /health without a token', async () => {
   const response = await fetch(`${rig.restUrl}/health`)
   expect([response.status, await response.json()]).toEqual([200, expect.objectContaining({ status: 'ok' })])
 })

@@ -57,7 +57,7 @@ async function startDamaged(
 const breaking = (page: DamagedPage) => (dataDir: string) => damagePage(dataDir, page)
 const numbersOf = (sink: Sink): Set<number> => new Set(sink.received.map(({ body }) => Number.parseInt(body, 10)))
 
-it('delivers every message except those on a damaged page', async () => {
+it('the queue delivers every message except those on a damaged page', async () => {
   const { sink } = await startDamaged(300, breaking({ tree: 'messages', type: 'leaf', index: 10 }))
   // About seven messages share a page.
   await expect.poll(() => numbersOf(sink).size).toBeGreaterThan(MANY - 15)
@@ -65,25 +65,28 @@ it('delivers every message except those on a damaged page', async () => {
   expect(numbersOf(sink).size).toBeLessThan(MANY)
 })
 
-it('delivers every message except the one with an unreadable body', async () => {
+it('the queue delivers every message except the one with an unreadable body', async () => {
   const { sink } = await startDamaged(LARGE, breaking({ tree: 'messages', type: 'overflow', index: 200 }))
   await expect.poll(() => numbersOf(sink).size).toBe(MANY - 1)
   expect(sink.received.every(({ body }) => body.length === LARGE)).toBe(true)
 })
 
-it.each(['config', 'headers'])('delivers every message except the one whose %s are not JSON', async (column) => {
-  const flip = `UPDATE messages SET ${column} = '{' WHERE message_id = 'msg_0042'`
-  const { sink } = await startDamaged(300, (dataDir) => changeBehind(dataDir, flip))
-  await expect.poll(() => numbersOf(sink).size).toBe(MANY - 1)
-  expect(numbersOf(sink)).not.toContain(42)
-})
+it.each(['config', 'headers'])(
+  'the queue delivers every message except the one whose %s are not JSON',
+  async (column) => {
+    const flip = `UPDATE messages SET ${column} = '{' WHERE message_id = 'msg_0042'`
+    const { sink } = await startDamaged(300, (dataDir) => changeBehind(dataDir, flip))
+    await expect.poll(() => numbersOf(sink).size).toBe(MANY - 1)
+    expect(numbersOf(sink)).not.toContain(42)
+  },
+)
 
 const FLIP = "UPDATE messages SET body = cast('changed ' || substr(body, 9) AS blob) WHERE message_id = 'msg_0042'"
 
 it.each([
   ['small', 300],
   ['large', LARGE],
-])('makes a dead letter of a message whose %s body is damaged, and delivers the others', async (_, bytes) => {
+])('the queue makes a dead letter of a message whose %s body is damaged, and delivers the others', async (_, bytes) => {
   const { sink, store, onDamage } = await startDamaged(bytes, (dataDir) => changeBehind(dataDir, FLIP))
   await expect.poll(() => numbersOf(sink).size).toBe(MANY - 1)
   expect(sink.received.some(({ body }) => body.startsWith('changed'))).toBe(false)

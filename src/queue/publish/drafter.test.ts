@@ -18,7 +18,7 @@ const drafted = (items: readonly PublishItem[]) => {
   return items.flatMap((each) => drafter.draft(each, drafting, new Map()).entries)
 }
 
-it('drafts items in a row as it drafts each of them alone', () => {
+it('the drafter drafts items in a row as it drafts each of them alone', () => {
   const label = { 'upstash-label': 'a', 'content-type': 'text/plain' }
   const items = [
     item(label),
@@ -53,7 +53,7 @@ it('drafts items in a row as it drafts each of them alone', () => {
   expect(new Set(entries.map(({ message }) => message.message_id)).size).toBe(items.length)
 })
 
-it('drafts the same item for others and later as if it were the first', () => {
+it('the drafter drafts the same item for others and later as if it were the first', () => {
   const drafter = new Drafter(drafting.limits, 'everything')
   const later = { ...drafting, accountId: 'other', callerIp: '192.0.2.1', now: drafting.now + 60_000, partition: 7 }
   const times: Record<string, string>[] = [
@@ -70,7 +70,7 @@ it('drafts the same item for others and later as if it were the first', () => {
     }
 })
 
-it('drafts items for more destinations than it remembers, and long ones', () => {
+it('the drafter drafts items for more destinations than it remembers, and long ones', () => {
   const drafter = new Drafter(drafting.limits, 'everything')
   const urlOf = (each: PublishItem) => drafter.draft(each, drafting, new Map()).entries[0]?.message.url
   for (let number = 0; number < 1_200; number++) {
@@ -81,7 +81,7 @@ it('drafts items for more destinations than it remembers, and long ones', () => 
   expect(drafter.draft(long, drafting, new Map())).toMatchObject({ kind: 'single' })
 })
 
-it('refuses each item of a row that is forbidden or wrong', () => {
+it('the drafter refuses each item of a row that is forbidden or wrong', () => {
   const drafter = new Drafter(drafting.limits, 'public')
   const draft = (each: PublishItem) => drafter.draft(each, drafting, new Map())
   draft(item())

@@ -92,7 +92,7 @@ describe('a connection that cannot be made', () => {
   })
 })
 
-it('reports the error of a connection that ends before undici has taken its response over', async () => {
+it('the sender reports the error of a connection that ends before undici has taken its response over', async () => {
   const request = new OutgoingRequest('http://127.0.0.1:1', '/', { method: 'GET', headers: [], body: undefined })
   const source = { pause: () => undefined, resume: () => undefined, destroy: () => undefined }
   const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })

@@ -36,7 +36,7 @@ const insert = write('test.insertLetters', function* (_: object): Transaction<vo
   )
 })
 
-it('looks at a limited number of dead letters at a time, and says where it goes on', async () => {
+it('a search looks at a limited number of dead letters at a time, and says where it goes on', async () => {
   const store = new MemoryStore()
   await store.run(insert, {})
   const page = (more: object, filter: object = {}) =>

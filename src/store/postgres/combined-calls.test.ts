@@ -46,7 +46,7 @@ function setUp(outcomeOf: (names: readonly string[]) => unknown = (names) => nam
   return { call, end, hasBegun, begun }
 }
 
-it('combines the calls of a tick, and all that come while two are running', async () => {
+it('the combiner combines the calls of a tick, and all that come while two are running', async () => {
   const { call, end, hasBegun } = setUp()
   const first = ['a', 'b'].map((name) => call(name))
   await hasBegun('a+b')
@@ -64,7 +64,7 @@ it('combines the calls of a tick, and all that come while two are running', asyn
   expect(await Promise.all([second, ...later])).toEqual(['c', 'd', 'e'])
 })
 
-it('makes refused calls again one by one, and only the refused one fails', async () => {
+it('the combiner makes refused calls again one by one, and only the refused one fails', async () => {
   const { call, end, hasBegun } = setUp((names) => (names.includes('bad') ? new Error('refused') : names))
   const answers = ['a', 'bad', 'c'].map((name) => call(name))
   await hasBegun('a+bad+c')
@@ -74,7 +74,7 @@ it('makes refused calls again one by one, and only the refused one fails', async
   expect(await Promise.all(answers)).toEqual(['a', 'refused', 'c'])
 })
 
-it('reports to every caller that the outcome is unknown, and repeats no call', async () => {
+it('the combiner reports to every caller that the outcome is unknown, and repeats no call', async () => {
   const unknown = new HomeportError('store_outcome_unknown', {})
   const { call, end, hasBegun, begun } = setUp(() => unknown)
   const answers = ['a', 'b'].map((name) => call(name))
@@ -84,7 +84,7 @@ it('reports to every caller that the outcome is unknown, and repeats no call', a
   expect(begun).toEqual(['a+b'])
 })
 
-it('does not combine calls with a common key, and leaves them in their order', async () => {
+it('the combiner does not combine calls with a common key, and leaves them in their order', async () => {
   const { call, end, hasBegun } = setUp()
   const answers = [call('a', { key: 'x' }), call('b', { key: 'x' }), call('c', { key: 'y' }), call('d', { key: 'x' })]
   await hasBegun('a+c', 'b')
@@ -95,7 +95,7 @@ it('does not combine calls with a common key, and leaves them in their order', a
   expect(await Promise.all(answers)).toEqual(['a', 'b', 'c', 'd'])
 })
 
-it('takes a limited number of bytes at once, and a larger call alone', async () => {
+it('the combiner takes a limited number of bytes at once, and a larger call alone', async () => {
   const { call, end, hasBegun } = setUp()
   const mb = 2 ** 20
   const answers = [call('a', { bytes: 5 * mb }), call('b', { bytes: 3 * mb }), call('c', { bytes: 20 * mb }), call('d')]
@@ -105,7 +105,7 @@ it('takes a limited number of bytes at once, and a larger call alone', async () 
   expect(await Promise.all(answers)).toEqual(['a', 'b', 'c', 'd'])
 })
 
-it('takes a limited number of rows at once, and a call with more alone', async () => {
+it('the combiner takes a limited number of rows at once, and a call with more alone', async () => {
   const { call, end, hasBegun } = setUp()
   const answers = [call('a', { rows: 600 }), call('b', { rows: 400 }), call('c', { rows: 2_000 }), call('d')]
   await hasBegun('a+b', 'c')
@@ -116,7 +116,7 @@ it('takes a limited number of rows at once, and a call with more alone', async (
   expect(await Promise.all(answers)).toEqual(['a', 'b', 'c', 'd'])
 })
 
-it('combines calls of one group only, where an operation has groups', async () => {
+it('the combiner combines calls of one group only, where an operation has groups', async () => {
   const begun: string[] = []
   const combiner = new CallCombiner(async (_operation, args) => {
     const names = [args].flat().map((each) => (each as Args).name)

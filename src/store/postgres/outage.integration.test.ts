@@ -81,7 +81,7 @@ beforeAll(async () => {
 })
 afterAll(() => first.stop())
 
-it('keeps every acknowledged write over immediate restarts and a pause of the server, and continues', async () => {
+it('the store keeps every acknowledged write over immediate restarts and a pause of the server, and continues', async () => {
   const writes = writing(await storeOn(`${first.url}/postgres`))
   for (let restart = 0; restart < 3; restart++) {
     await writes.more(50)
@@ -95,7 +95,7 @@ it('keeps every acknowledged write over immediate restarts and a pause of the se
   await writes.check()
 })
 
-it('follows the primary to promoted standbys: from a server that accepts writes no more, and from one that vanishes', async () => {
+it('the store follows promoted standbys: from a server that accepts no more writes, and from one that vanishes', async () => {
   const second = await standbyOf(first)
   const store = await storeOn(eitherOf(first, second, '?target_session_attrs=read-write'))
   const writes = writing(store)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { RecentCalls } from './recent-calls.js'
 
-it('says whether many calls were made within the last moment', () => {
+it('the counter says whether many calls were made within the last moment', () => {
   const calls = new RecentCalls()
   expect(calls.areMany(0)).toBe(false)
   for (let call = 0; call < 20; call++) calls.note(100 + call)

@@ -27,7 +27,7 @@ it('runs a transaction again at once after a serialization failure', async () =>
 it.each([
   [0, 5],
   [0.5, 27.5],
-])('waits before it runs a deadlocked transaction again (random %d: %d ms)', async (random, waitMs) => {
+])('the store waits before it runs a deadlocked transaction again (random %d: %d ms)', async (random, waitMs) => {
   const { clock, retries, failing } = retrying(random)
   const attempt = failing('40P01')
   const result = retries.run('a', attempt)
@@ -38,7 +38,7 @@ it.each([
   expect(await result).toBe('done')
 })
 
-it('gives up after ten attempts, and never repeats any other failure', async () => {
+it('the store gives up after ten attempts, and never repeats any other failure', async () => {
   const { retries, failing } = retrying()
   const conflicting = failing(...Array.from({ length: 20 }, () => '40001'))
   await expect(retries.run('a', conflicting)).rejects.toMatchObject({ code: '40001' })

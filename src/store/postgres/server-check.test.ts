@@ -28,7 +28,7 @@ const SETTINGS = {
   idleSlots: '',
 }
 
-it('finds nothing wrong with a server as it should be', () => {
+it('the check finds nothing wrong with a server as it should be', () => {
   expect(judgeServer(SERVER, SETTINGS)).toEqual([])
 })
 
@@ -52,7 +52,7 @@ it.each([
   [{}, { isEncrypted: 0 }, 'warn', 'the connection is not encrypted'],
   [{}, { oldestTransactionSeconds: 1_000 }, 'warn', 'a transaction has been open for 16 minutes'],
   [{}, { idleSlots: 'old' }, 'warn', 'unused replication slot: old'],
-])('reports what is wrong: %o %o', (server, settings, status, found) => {
+])('the check reports what is wrong: %o %o', (server, settings, status, found) => {
   expect(judgeServer({ ...SERVER, ...server }, { ...SETTINGS, ...settings })).toEqual([
     { status, found, todo: expect.any(String) },
   ])
@@ -65,7 +65,7 @@ it.each([
   // Each in turn.
   [[3, 4, 5], 2, true],
   [[1, 1, 1], 2, false],
-])('tells a pooler in transaction mode from one in session mode: %o, %d', (later, other, expected) => {
+])('the check tells a pooler in transaction mode from one in session mode: %o, %d', (later, other, expected) => {
   const trace = { first: { backend: 1, life: 'a' }, later, other: { backend: other, life: 'a' } }
   expect(isInTransactionMode(trace)).toBe(expected)
 })

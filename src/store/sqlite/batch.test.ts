@@ -51,7 +51,7 @@ function* yielding(turns: readonly Turn[], seen: string[][] = []): Generator<Tur
 const bare = (...calls: Call[]): Turn => ({ kind: 'bare', calls })
 const guarded = (...calls: Call[]): Turn => ({ kind: 'guarded', calls })
 
-it('commits all turns together', () => {
+it('the writer commits all turns together', () => {
   const seen: string[][] = []
   const ran: Call[] = []
   const turns = [bare(adding('b1')), bare(adding('b2')), guarded(adding('a1'), adding('a2'))]
@@ -62,7 +62,7 @@ it('commits all turns together', () => {
   expect(stored()).toEqual(['b1', 'b2', 'a1', 'a2'])
 })
 
-it('rolls back only the refused call that joined, without repeating the others', () => {
+it('the writer rolls back only the refused call that joined, without repeating the others', () => {
   const ran: Call[] = []
   const seen: string[][] = []
   const turns = [bare(adding('b1')), guarded(adding('a1'), adding('a2', 'no'), adding('a3'))]
@@ -72,7 +72,7 @@ it('rolls back only the refused call that joined, without repeating the others',
   expect(stored()).toEqual(['b1', 'a1', 'a3'])
 })
 
-it('keeps the changes of other batches when one throws', () => {
+it('the writer keeps the changes of other batches when one throws', () => {
   const ran: Call[] = []
   const turns = [bare(adding('b1')), bare(adding('b1')), bare(adding('b2')), guarded(adding('a1'))]
   const outcomes = writeShared(writer, ran, yielding(turns))
@@ -81,7 +81,7 @@ it('keeps the changes of other batches when one throws', () => {
   expect(stored()).toEqual(['b1'])
 })
 
-it('refuses all calls together while another process locks the file', () => {
+it('the writer refuses all calls together while another process locks the file', () => {
   const shell = openSqlite(join(directory, 'store.sqlite'))
   try {
     shell.exec('BEGIN IMMEDIATE')

@@ -30,7 +30,7 @@ const idleWriter = (checkpoint: () => void = () => {}): CheckpointingWriter => (
   link: ({ port }) => port.close(),
 })
 
-it('measures the log since its last restart, even if the file is longer', () => {
+it('the checkpointer measures the log since its last restart, even if the file is longer', () => {
   const { path, db, write } = database()
   expect(logLength(join(tempDir(), 'none.sqlite'))).toBeUndefined()
   write(100)
@@ -44,7 +44,7 @@ it('measures the log since its last restart, even if the file is longer', () => 
   expect(second?.frames).toBeLessThan(30)
 })
 
-it('checkpoints a long log while the writer continues, and ignores a short one', async () => {
+it('the checkpointer checkpoints a long log while the writer continues, and ignores a short one', async () => {
   const { path, write } = database()
   const checkpointer = new Checkpointer(path, idleWriter())
   write(100)
@@ -65,7 +65,7 @@ it('checkpoints a long log while the writer continues, and ignores a short one',
   write(1)
 })
 
-it('checkpoints again after its thread has failed', async () => {
+it('the checkpointer checkpoints again after its thread has failed', async () => {
   const { path, write } = database()
   let state: Int32Array | undefined
   const checkpointer = new Checkpointer(path, {
@@ -90,7 +90,7 @@ it('checkpoints again after its thread has failed', async () => {
   await checkpointer.close()
 })
 
-it('restarts a full log although the writer keeps adding to it', async () => {
+it('the checkpointer restarts a full log although the writer keeps adding to it', async () => {
   const { path, db, write } = database()
   write(1)
   const first = logLength(path)?.generation
@@ -138,7 +138,7 @@ async function openWriter() {
 
 const row = (name: string) => ({ rows: [{ name }] })
 
-it('delays only background batches until the log is checkpointed', async () => {
+it('the checkpointer delays only background batches until the log is checkpointed', async () => {
   const { path, client } = await openWriter()
   const before = logLength(path)?.generation
   await new Promise<void>((onPaused) => client.pauseBatches(onPaused))
@@ -157,7 +157,7 @@ it('delays only background batches until the log is checkpointed', async () => {
   expect(logLength(path)?.generation).not.toBe(before)
 })
 
-it('finishes delayed background batches when it closes', async () => {
+it('the checkpointer finishes delayed background batches when it closes', async () => {
   const { client } = await openWriter()
   await new Promise<void>((onPaused) => client.pauseBatches(onPaused))
   const background = client.run(addInBackground, row('b1'))

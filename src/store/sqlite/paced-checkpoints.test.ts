@@ -24,7 +24,7 @@ function link() {
   return { checkpoints, shared, isRequested }
 }
 
-it('requests a checkpoint after transactions of about 300 pages together', () => {
+it('the writer requests a checkpoint after transactions of about 300 pages together', () => {
   const { checkpoints, shared, isRequested } = link()
   let logPages = 0
   const gaps: number[] = []
@@ -42,7 +42,7 @@ it('requests a checkpoint after transactions of about 300 pages together', () =>
   expect(gaps.slice(-2)).toEqual([3, 3])
 })
 
-it('sends no request during a checkpoint, and waits for it only for a limited time', () => {
+it('the writer sends no request during a checkpoint, and waits for it only for a limited time', () => {
   const { checkpoints, shared, isRequested } = link()
   checkpoints.beforeTransaction()
   checkpoints.beforeTransaction()
@@ -55,7 +55,7 @@ it('sends no request during a checkpoint, and waits for it only for a limited ti
   expect(isRequested()).toBe(true)
 })
 
-it('sends no request after the thread has ended, even with one unanswered', () => {
+it('the writer sends no request after the thread has ended, even with one unanswered', () => {
   const { checkpoints, shared, isRequested } = link()
   checkpoints.beforeTransaction()
   checkpoints.beforeTransaction()
@@ -66,7 +66,7 @@ it('sends no request after the thread has ended, even with one unanswered', () =
   expect(isRequested()).toBe(false)
 })
 
-it('does not block background batches when the thread never answers', async () => {
+it('the writer does not block background batches when the thread never answers', async () => {
   const client = await ThreadClient.open(
     { path: join(tempDir(), 'a.sqlite'), access: 'write', modules: [PROBE_MODULE] },
     fail,
@@ -79,7 +79,7 @@ it('does not block background batches when the thread never answers', async () =
   port1.close()
 })
 
-it('loses no background write during frequent checkpoints', async () => {
+it('the store loses no background write during frequent checkpoints', async () => {
   const store = await openSqliteStore(join(tempDir(), 'a.sqlite'), [PROBE_MODULE], fail)
   await store.run(install, {})
   const names = Array.from({ length: 80 }, (_, part) => `part ${part}`)

@@ -17,7 +17,7 @@ async function withStore<Result>(dataDir: string, work: (store: Store) => Result
   }
 }
 
-it('restricts its files to their owner, even in a directory that others may enter, and fixes the mode of existing files', async () => {
+it('the store restricts its files to their owner, in any directory, and corrects the mode of existing files', async () => {
   const dataDir = join(tempDir(), 'open')
   mkdirSync(dataDir)
   chmodSync(dataDir, 0o755)

@@ -104,7 +104,7 @@ describeOnEveryStore('runs across a restart of everything', (openStore, { newPla
   })
 })
 
-it('fails a run with a damaged step, with the reason; other runs continue', async () => {
+it('the service fails a run with a damaged step, with the reason; other runs continue', async () => {
   const dataDir = tempDir()
   const open = () => openStore({ location: 'sqlite', dataDir, onFailure: (error) => expect.fail(error.message) })
   let store = await open()

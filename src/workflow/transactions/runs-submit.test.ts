@@ -19,7 +19,7 @@ function answering<Result>(transaction: Transaction<Result>, answer: (statement:
   return step.value
 }
 
-it('starts a run although a concurrent transaction inserted and deleted one with the same id', () => {
+it('the transaction starts a run although a concurrent transaction inserted and deleted one with the same id', () => {
   let inserts = 0
   const answer = (statement: Statement): unknown => {
     if (statement.kind === 'several') return statement.statements.map(answer)

@@ -84,7 +84,7 @@ it('counts a request that was aborted by a cancel in the rate of its key', async
   expect([others.map((other) => other?.starts), timeline.problem]).toEqual([[1, 1, 0], undefined])
 })
 
-it('reads the limits of keys with every load, because their hint may be lost', async () => {
+it('a node reads the limits of keys with every load, because their hint may be lost', async () => {
   const { timeline, network, nodes, pass, at } = await scene(['a'])
   const clients = at(nodes[0])
   for (let count = 0; count < 2; count++) clients.publish({ key: 'both', hasCallback: false, delay: 60 })
@@ -111,7 +111,7 @@ it('reads the limits of keys with every load, because their hint may be lost', a
   expect([backlog.size, backlog.due.take(due)?.message.flowKey, backlog.due.take(due)]).toEqual([2, 'both', undefined])
 })
 
-it('does not wake itself all the time while it may not act', async () => {
+it('a node does not wake itself all the time while it may not act', async () => {
   const { timeline, network, nodes, pass, at } = await scene(['a'], { answersAfterMs: () => 20_000 })
   const clients = at(nodes[0])
   const messages = [3, 5].map((delay) => clients.publish({ hasCallback: false, delay }))
@@ -123,7 +123,7 @@ it('does not wake itself all the time while it may not act', async () => {
   expect([messages.map((message) => message?.starts), timeline.problem]).toEqual([[1, 0], undefined])
 })
 
-it('finds a message whose hint was lost after a long time without messages', async () => {
+it('a node finds a message whose hint was lost after a long time without messages', async () => {
   const { network, nodes, pass, at } = await scene(['a', 'b'])
   const [a, b] = nodes
   if (!a || !b) return
@@ -140,7 +140,7 @@ it('finds a message whose hint was lost after a long time without messages', asy
   expect(message?.starts).toBeGreaterThan(0)
 })
 
-it('loads a message whose hint was lost, however often the load fails', async () => {
+it('a node loads a message whose hint was lost, however often the load fails', async () => {
   let failures = 4
   const { network, nodes, pass, at } = await scene(['a', 'b'], {
     replace: (operation) => {
@@ -157,7 +157,7 @@ it('loads a message whose hint was lost, however often the load fails', async ()
   expect([(message?.starts ?? 0) > 0, failures < 0]).toEqual([true, true])
 })
 
-it('sends a message whose hint was lost before a long outage of the store soon after it', async () => {
+it('a node sends a message whose hint was lost before a long outage of the store soon after it', async () => {
   const { timeline, network, nodes, pass, at } = await scene(['a', 'b'])
   const { owner, other } = ownersOf('side', nodes)
   network.isQuiet = false
@@ -172,7 +172,7 @@ it('sends a message whose hint was lost before a long outage of the store soon a
   expect([message?.isAcknowledged, startsThen, (message?.starts ?? 0) > 0]).toEqual([true, 0, true])
 })
 
-it('sends nothing of a message whose publication is answered long after its cancel', async () => {
+it('a node sends nothing of a message whose publication is answered long after its cancel', async () => {
   const { network, ledger, nodes, pass, at } = await scene(['a'])
   const [a] = nodes
   if (!a) return
@@ -197,7 +197,7 @@ it('sends nothing of a message whose publication is answered long after its canc
   expect([message?.isAcknowledged, message?.starts]).toEqual([true, 0])
 })
 
-it('forwards a misdirected hint with the keys of its messages', async () => {
+it('a node forwards a misdirected hint with the keys of its messages', async () => {
   // Redirect the hints of one node to another node than the owner.
   let others: readonly unknown[] | undefined
   const { timeline, nodes, pass, at } = await scene(['a', 'b', 'c'], {
@@ -235,7 +235,7 @@ function storeDueLongAgo({ now }: Timeline): void {
   ])
 }
 
-it('finds a message that was due long ago and whose hint was lost, as at the end of a pause', async () => {
+it('a node finds a message that was due long ago and whose hint was lost, as at the end of a pause', async () => {
   const { timeline, ledger, nodes, pass } = await scene(['a', 'b'])
   storeDueLongAgo(timeline)
   await pass(6_000)
@@ -243,7 +243,7 @@ it('finds a message that was due long ago and whose hint was lost, as at the end
   expect([ledger.requests, strays]).toEqual([1, 1])
 })
 
-it('finds no stray while a hint is on its way from a node whose clock is behind', async () => {
+it('a node finds no stray while a hint is on its way from a node whose clock is behind', async () => {
   const { network, nodes, pass, at } = await scene(['a', 'b'], { offsetsMs: [900, -900] })
   const [owner, other] = nodes
   if (!owner || !other) return
@@ -257,7 +257,7 @@ it('finds no stray while a hint is on its way from a node whose clock is behind'
   expect([key !== '', owner.meter.strays]).toEqual([true, 0])
 })
 
-it('sends nothing of a cancelled message that got its turn by another cancel', async () => {
+it('a node sends nothing of a cancelled message that got its turn by another cancel', async () => {
   const { timeline, network, nodes, pass, at } = await scene(['a', 'b'], { answersAfterMs: () => 20_000 })
   const [a, b] = nodes
   if (!a || !b) return
@@ -278,7 +278,7 @@ it('sends nothing of a cancelled message that got its turn by another cancel', a
   expect([first?.isCancelled, second?.isCancelled, timeline.problem]).toEqual([true, true, undefined])
 })
 
-it('sends nothing twice when a node is stopped while it drains for the operator', async () => {
+it('the queue sends nothing twice when a node is stopped while it drains for the operator', async () => {
   const { timeline, nodes, pass, at } = await scene(['a', 'b'], { answersAfterMs: () => 4_000 })
   const [a] = nodes
   const message = at(a).publish({ hasCallback: false })

@@ -21,7 +21,7 @@ describe('a line', () => {
   )
 })
 
-it('suggests the supported commands', () => {
+it('the command line suggests the supported commands', () => {
   expect(suggestionsFor('hget')).toEqual(expect.arrayContaining(['HGETALL']))
   expect(suggestionsFor('subscr')).toEqual([])
   expect(suggestionsFor('shutd')).toEqual([])
