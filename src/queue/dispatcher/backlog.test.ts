@@ -148,25 +148,22 @@ describe('the backlog', () => {
     expect(taken(backlog)).toEqual(sent)
   })
 
-  it.each(['in flight', 'being stored'])(
-    'asks the store whether to retry a message that was parked while it was %s',
-    (when) => {
-      for (const isResumed of [false, true]) {
-        const backlog = new Backlog(FREE, new FlowControl())
-        drainLoads(backlog, [row(1, 0)], 0)
-        const entry = backlog.due.take(0) as Entry
-        if (when === 'in flight') entry.abort = () => undefined
-        else backlog.due.answered(entry)
-        expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual(entry.abort ? [] : [entry])
-        if (entry.abort) backlog.due.answered(entry)
-        backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 20 }, 10)
-        // Another node may have resumed the message, and this node gets no drop or offer of it.
-        drainLoads(backlog, isResumed ? [row(1, 20)] : [row(1, 4e15)], 10)
-        backlog.due.advance(20)
-        expect(taken(backlog, 20)).toEqual(isResumed ? [1] : [])
-      }
-    },
-  )
+  it.each(['in flight', 'being stored'])('asks the store about the retry of a message parked while %s', (when) => {
+    for (const isResumed of [false, true]) {
+      const backlog = new Backlog(FREE, new FlowControl())
+      drainLoads(backlog, [row(1, 0)], 0)
+      const entry = backlog.due.take(0) as Entry
+      if (when === 'in flight') entry.abort = () => undefined
+      else backlog.due.answered(entry)
+      expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual(entry.abort ? [] : [entry])
+      if (entry.abort) backlog.due.answered(entry)
+      backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 20 }, 10)
+      // Another node may have resumed the message, and this node gets no drop or offer of it.
+      drainLoads(backlog, isResumed ? [row(1, 20)] : [row(1, 4e15)], 10)
+      backlog.due.advance(20)
+      expect(taken(backlog, 20)).toEqual(isResumed ? [1] : [])
+    }
+  })
 
   it('keeps a message that is offered while a load runs that may miss it', () => {
     const backlog = new Backlog(LIMITS, new FlowControl())
