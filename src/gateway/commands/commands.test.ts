@@ -143,14 +143,14 @@ describe('every command of the reference over REST', () => {
     }
   })
 
-  it.each(Object.values(SOCKET_CALLS).flatMap((text) => callsOf(text).map((words) => words[0] ?? '')))(
-    '%s needs a connection and is refused',
-    async (name) => {
-      // Served over REST: reads without BLOCK, and SELECT of the one database.
-      if (name === 'XREAD' || name === 'SELECT') return
-      expect((await rest([name, 'a', 'b'])).error).toMatch(/is not allowed in REST or it has a special context path$/)
-    },
-  )
+  it.each(
+    Object.values(SOCKET_CALLS)
+      .flatMap((text) => callsOf(text).map((words) => words[0] ?? ''))
+      // REST serves reads without BLOCK, and SELECT of the one database.
+      .filter((name) => name !== 'XREAD' && name !== 'SELECT'),
+  )('%s needs a connection and is refused', async (name) => {
+    expect((await rest([name, 'a', 'b'])).error).toMatch(/is not allowed in REST or it has a special context path$/)
+  })
 })
 
 describe('differences from a bare engine', () => {

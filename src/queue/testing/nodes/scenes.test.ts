@@ -126,7 +126,7 @@ it('a node does not wake itself all the time while it may not act', async () => 
 it('a node finds a message whose hint was lost after a long time without messages', async () => {
   const { network, nodes, pass, at } = await scene(['a', 'b'])
   const [a, b] = nodes
-  if (!a || !b) return
+  if (!a || !b) throw new Error('there are no nodes')
   await pass(120_000)
   network.isQuiet = false
   for (const [one, other] of [
@@ -175,7 +175,7 @@ it('a node sends a message whose hint was lost before a long outage of the store
 it('a node sends nothing of a message whose publication is answered long after its cancel', async () => {
   const { network, ledger, nodes, pass, at } = await scene(['a'])
   const [a] = nodes
-  if (!a) return
+  if (!a) throw new Error('there is no node')
   const clients = at(a)
   // The commit takes effect, and the node is notified of it after others have cancelled the message.
   const slow = { kind: 'ok', there: 5, back: 3_000 } as const
@@ -246,7 +246,7 @@ it('a node finds a message that was due long ago and whose hint was lost, as at 
 it('a node finds no stray while a hint is on its way from a node whose clock is behind', async () => {
   const { network, nodes, pass, at } = await scene(['a', 'b'], { offsetsMs: [900, -900] })
   const [owner, other] = nodes
-  if (!owner || !other) return
+  if (!owner || !other) throw new Error('there are no nodes')
   const key = Object.keys(KEYS).find((name) => owner.cluster.owns(partitionOfKey(ACCOUNT, name))) ?? ''
   network.toPeer = () => ({ kind: 'ok', there: 300, back: 1 })
   for (let count = 0; count < 20; count++) {
@@ -260,7 +260,7 @@ it('a node finds no stray while a hint is on its way from a node whose clock is 
 it('a node sends nothing of a cancelled message that got its turn by another cancel', async () => {
   const { timeline, network, nodes, pass, at } = await scene(['a', 'b'], { answersAfterMs: () => 20_000 })
   const [a, b] = nodes
-  if (!a || !b) return
+  if (!a || !b) throw new Error('there are no nodes')
   const clients = at(a)
   const [first, second] = [1, 2].map(() => clients.publish({ queue: QUEUE, hasCallback: false }))
   await pass(200)
