@@ -16,14 +16,14 @@ beforeAll(async () => {
   browser = await signIn(homeport)
 })
 
-/** Bytes of all that the page has loaded, as sent. */
+/** The size of everything that the page has loaded, as sent, in bytes. */
 const loadedBytes = async (page: Page): Promise<number> => {
   await page.waitForLoadState('networkidle')
   const sizes = `['navigation', 'resource'].flatMap((kind) => performance.getEntriesByType(kind)).map((entry) => entry.encodedBodySize)`
   return (await page.evaluate<number[]>(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-it('the console loads little before the first page, and asks for nothing that is refused', async () => {
+it('the console loads little before the first page, and sends no request that is refused', async () => {
   const refused: string[] = []
   const note = (response: PageResponse): void => {
     if (response.status() >= 400) refused.push(response.url())

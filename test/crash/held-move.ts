@@ -3,7 +3,7 @@ import type { DatabaseMove } from '../../src/contract/server/moves.js'
 import { waitFor } from '../support/index.js'
 import { connectToPostgres } from './queue-ledger-store.js'
 
-/** A lock that nothing else takes. */
+/** The number of an advisory lock that nothing else takes. */
 const LOCK = 4_711
 
 const SETUP = `
@@ -31,7 +31,7 @@ export class HeldMove {
     return new HeldMove(client)
   }
 
-  /** Transactions that store this state do not get on from now on. */
+  /** From now on, transactions that store this state wait. */
   async hold(state: DatabaseMove['state']): Promise<void> {
     await this.#client.query('SELECT pg_advisory_lock($1)', [LOCK])
     await this.#client.query('INSERT INTO held_states VALUES ($1)', [state])
@@ -44,7 +44,7 @@ export class HeldMove {
     await waitFor(isReached, { what: 'the transaction', everyMs: 2 })
   }
 
-  /** All go on. May be repeated. */
+  /** Lets all waiting transactions continue. May be repeated. */
   async release(): Promise<void> {
     await this.#client.query('DELETE FROM held_states')
     await this.#client.query('SELECT pg_advisory_unlock_all()')

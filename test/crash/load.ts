@@ -88,7 +88,7 @@ async function cancelLater(
 ): Promise<void> {
   const label = nextId('later')
   const victims = await startVictims(client, destinations, label, pace)
-  // At the same time: several nodes may have them, and one may continue that of another.
+  // Both at the same time: different nodes may run the two actions, and one node may continue the action of another.
   const cancel = () => homeport.queue('DELETE', '/v2/workflows/runs', { label, async: true })
   const answers = await Promise.all([cancel(), cancel()])
   for (const { status } of answers) if (status !== 202) throw new Error(`a bulk action was answered ${status}`)

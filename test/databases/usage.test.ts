@@ -45,7 +45,7 @@ const statsOf = async (server: RunningHomeport, { database_id }: DatabaseRecord)
 const stateOf = async (server: RunningHomeport, { database_id }: DatabaseRecord) =>
   ((await server.api('GET', `/v2/redis/database/${database_id}`)).body as DatabaseRecord).state
 
-/** The counts that survive a SIGKILL. */
+/** The stored counts, which survive a SIGKILL. */
 function storedRequests({ place }: RunningHomeport, { database_id }: DatabaseRecord): number {
   const file = openSqlite(join(place.dataDir, 'homeport.sqlite'), { readOnly: true })
   try {

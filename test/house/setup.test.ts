@@ -8,7 +8,7 @@ import { type CommandResult, childEnv, run, tempDir, waitFor } from '../support/
 
 const PACKAGES = new URL('../../scripts/lib/packages.mjs', import.meta.url).href
 const { needsDriver } = (await import(PACKAGES)) as { needsDriver: (version?: string) => boolean }
-/** For a Node without an SQLite driver of its own. */
+/** Tests for a Node without its own SQLite driver. */
 const itCompiles = it.skipIf(!needsDriver())
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url))

@@ -106,7 +106,7 @@ export function startRunLoad(loads: Loads, destinations: RichEndpoints, ledger: 
     const run = { url: `${destinations.url}/rich`, body: { number }, retries: 20, retryDelay: '300' }
     const { workflowRunId } = await clientOf(homeport).trigger(run)
     ledger.triggered.set(workflowRunId, number)
-    // A client that waits for a child, an event and a call is slower than one that triggers.
+    // Notify often: a run that waits for a child, an event and a call is slower than the client that triggers runs.
     for (let turn = 0; turn < 5; turn++) await notifySome(homeport, ledger)
   })
 }

@@ -27,13 +27,13 @@ const ROWS = 20_000
 const HOUR_MS = 3_600_000
 const host = commandHost()
 
-/** Due times up to this many hours ahead are reached. */
+/** Statements that make messages due that are due within this many hours. */
 const passing = (hours: number): string[] => [
   `UPDATE messages SET next_at = ${Date.now()} WHERE state = 'pending' AND next_at < ${Date.now() + hours * HOUR_MS}`,
 ]
 
 describeOnStore('postgres', 'a server that moves', (_openStore, on) => {
-  it('goes on with PostgreSQL, and back on SQLite, where it stopped', async () => {
+  it('continues on PostgreSQL, and then on SQLite again, where it stopped', async () => {
     const place = await newPlace()
     const { location } = await on.newPlace()
     const env = { HOMEPORT_STORE: location }
@@ -47,7 +47,7 @@ describeOnStore('postgres', 'a server that moves', (_openStore, on) => {
     await first.kill('SIGTERM')
     onFile(place.dataDir, (db) => addEntries(db, ROWS))
 
-    // Killed while it compares; the way back is killed while it copies.
+    // Kill the copy while it compares; the copy back is killed while it copies.
     await killAt([...copy, '--from', 'sqlite'], env, /\b[3-9]\d %.* compared/)
     const early = await runHomeport(['start', '--data-dir', place.dataDir], { env })
     expect([early.code, early.stderr]).toEqual([1, expect.stringContaining('an unfinished copy of another store')])

@@ -27,7 +27,7 @@ async function migrate(from: Server, to: Server, ...args: string[]): Promise<str
   return stdout
 }
 
-/** What a server says of itself, without what differs by nature. */
+/** The settings of a server, without the ids and times that differ between servers. */
 async function settingsOf(server: Server) {
   const client = clientOf(server)
   const groups = (await client.urlGroups.list()).map(({ name, endpoints }) => ({ name, endpoints }))

@@ -85,7 +85,7 @@ describe('messages', () => {
     expect(await receiver.verify({ signature: String(headers['upstash-signature']), body })).toBe(true)
   })
 
-  it('are tried again as time goes by, until they end in the dead letter queue', async () => {
+  it('are retried as the clock advances, until they end in the dead letter queue', async () => {
     const app = await serve({ '/down': refusing(100), '/shaky': refusing(2) })
     await queue.publishJSON({ url: `${app.url}/down`, body: {}, retries: 2 })
     await queue.publishJSON({ url: `${app.url}/shaky`, body: {}, retries: 5 })
@@ -98,7 +98,7 @@ describe('messages', () => {
     ])
     for (const [index, { retryAt }] of attempts.entries()) {
       const next = attempts[index + 1]
-      // What is due is sent at its time, and not at the end of the day.
+      // A retry is sent when it is due, and not at the end of the day.
       if (retryAt && next) expect(next.at.getTime() - retryAt.getTime()).toBeLessThan(30_000)
     }
     expect((await deliveriesTo(app)).map(({ url, attempt }) => [url, attempt])).toEqual([[`${app.url}/shaky`, 3]])

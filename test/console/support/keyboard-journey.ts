@@ -104,7 +104,7 @@ export async function pausesAndRestarts(page: Page, user: KeyboardUser, workflow
 
 export async function usesThePalette(page: Page, user: KeyboardUser): Promise<void> {
   await user.press('Control+k')
-  // At once: what is typed before the code of the palette is loaded is not lost.
+  // Type at once: text that is typed before the code of the palette is loaded must not be lost.
   await user.type('audit')
   await page.locator('input[aria-label="Search the console"][value="audit"]:focus').waitFor()
   await user.goTo('Search the console')

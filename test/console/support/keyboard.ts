@@ -21,9 +21,9 @@ const STOP = `(() => {
   const text = (element) => element.textContent.replace(/\\s+/g, ' ').trim()
   const labels = [...(at.labels ?? [])].map(text).join(' ')
   const name = at.getAttribute('aria-label') ?? (labels || at.getAttribute('placeholder') || text(at))
-  // The page itself has the focus when the last page took its own along.
+  // The page itself has the focus after the focused element was removed with the previous page.
   if (at.id === 'content') return { name: '', hidden: null }
-  // A note that closes moves out of the window and takes its button along.
+  // A notification that closes moves out of the window with its button.
   if (at.closest('[role="alert"]') !== null) return { name, hidden: null }
   const box = at.getBoundingClientRect()
   const middle = [box.left + box.width / 2, box.top + Math.min(box.height, innerHeight) / 2]

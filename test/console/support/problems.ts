@@ -26,8 +26,8 @@ async function violationsOf(page: Page): Promise<string[]> {
 }
 
 /**
- * The look of an element: what decides its colours, of itself and of all around it. Without the classes that are made for one
- * element, and without the numbers of rows.
+ * The look of an element: the attributes of it and of its ancestors that decide its colours, without the classes that are
+ * generated for one element, and without the numbers of rows.
  */
 const LOOK_OF = `(() => {
   const valueOf = ({ name, value }) => {
