@@ -57,7 +57,7 @@ describe('a database that is created with tls', () => {
     stranger.disconnect()
   })
 
-  it('cannot be used while the authority is broken: the log names the file, and databases without TLS are served', async () => {
+  it('is refused while the authority is broken: the log names the file, and databases without TLS are served', async () => {
     await homeport.kill('SIGTERM')
     const tls = join(homeport.place.dataDir, 'tls')
     writeFileSync(join(tls, 'ca.key'), 'no key')
