@@ -6,7 +6,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
-import type { ClientMemoryBudget, Clock, Timer } from '../../base/index.js'
+import { type ClientMemoryBudget, type Clock, Strangers, type Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { OnPeerRequest, OnTunnel, PeerRequest } from '../peer-link.js'
@@ -25,10 +25,11 @@ import {
   WINDOW_BYTES,
 } from './protocol.js'
 
-/** Most unfinished handshakes, and the longest time of each, which limit what unauthenticated clients can use. */
-const MOST_HANDSHAKES = 64
+/** Strangers cost at most this many unfinished handshakes, each for this long. */
+const MOST_HANDSHAKES = 256
 const HANDSHAKE_TIMEOUT_MS = 3_000
-const MOST_CONNECTIONS = 512
+/** 512 of nodes, and those of strangers. */
+const MOST_CONNECTIONS = 512 + MOST_HANDSHAKES
 const BODY_TIMEOUT_MS = 10_000
 /** How often connections are checked for silence. */
 const LOOK_EVERY_MS = 10_000
@@ -64,13 +65,17 @@ export class PeerServer {
   readonly #server: Http2SecureServer
   readonly #sockets = new Set<Socket>()
   readonly #sessions = new Map<ServerHttp2Session, Heard>()
-  /** Connections that have not shown a certificate yet, by the address at the other end. */
-  readonly #strangers = new Set<string>()
+  /** Connections that have not shown a certificate yet. Beyond the limit the oldest is closed: a node shows its own at once. */
+  readonly #strangers: Strangers
   #unsubscribe: () => void = () => undefined
   #look: Timer | undefined
 
   constructor(deps: PeerServerDeps) {
     this.#deps = deps
+    this.#strangers = new Strangers({
+      most: MOST_HANDSHAKES,
+      onClosed: (connections) => deps.logger.warn('peer_strangers_closed', { connections }),
+    })
     this.#server = createSecureServer({
       ...tlsOf(deps.credentials),
       requestCert: true,
@@ -84,8 +89,8 @@ export class PeerServer {
     })
     this.#server.on('session', (session) => this.#greet(session))
     this.#server.maxConnections = MOST_CONNECTIONS
-    this.#server.on('connection', (socket: Socket) => this.#limit(socket))
-    this.#server.on('secureConnection', (socket) => void this.#strangers.delete(otherEnd(socket)))
+    this.#server.on('connection', (socket: Socket) => this.#admit(socket))
+    this.#server.on('secureConnection', (socket) => this.#strangers.know(socket))
     this.#server.on('stream', (stream, headers) => void this.#serve(stream, headers))
     for (const event of ['sessionError', 'tlsClientError'] as const) this.#server.on(event, () => undefined)
   }
@@ -140,15 +145,10 @@ export class PeerServer {
     })
   }
 
-  #limit(socket: Socket): void {
-    if (this.#strangers.size >= MOST_HANDSHAKES) return void socket.destroy()
-    const from = otherEnd(socket)
-    this.#strangers.add(from)
+  #admit(socket: Socket): void {
+    this.#strangers.admit(socket)
     this.#sockets.add(socket)
-    socket.once('close', () => {
-      this.#strangers.delete(from)
-      this.#sockets.delete(socket)
-    })
+    socket.once('close', () => this.#sockets.delete(socket))
   }
 
   /** Never rejects. */
@@ -193,8 +193,6 @@ export class PeerServer {
     return undefined
   }
 }
-
-const otherEnd = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`
 
 function tlsOf({ own, authority }: PeerCredentials): { key: string; cert: string; ca: string } {
   return { key: own.current.key, cert: own.current.certificate, ca: authority }

@@ -102,6 +102,11 @@ export const LOG_EVENTS = {
     'a client that another node serves, or whose node this one is, was disconnected: its unread bytes took too much memory',
     'address',
   ),
+  peer_strangers_closed: cluster(
+    'warn',
+    '{connections} connections to the port for other nodes were closed before they had shown a certificate: too many were open',
+    'connections',
+  ),
   peer_request_failed: cluster('warn', 'a message of another node could not be handled', 'topic', 'error'),
   queue_strays_found: queue('warn', 'pending messages were missing in memory; they are sent now', 'strays'),
   queue_sweep_failed: queue('warn', 'due messages could not be compared with the store', 'error'),
