@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream'
 import type { Clock } from '../../base/index.js'
 import { guarded } from '../client/guarded.js'
 import type { GatewayLogger } from '../deps.js'
+import { beginInTurn } from './handshake-turns.js'
 
 /**
  * The first bytes of a connection.
@@ -81,7 +82,10 @@ export interface OpeningOptions {
   readonly logger: Pick<GatewayLogger, 'error'>
 }
 
-/** Reads the opening of a connection, puts the bytes back, and calls `decide`. */
+/**
+ * Reads the opening of a connection, puts the bytes back, and calls `decide`, which may begin a handshake: in a later turn of
+ * the event loop if this one is spent, and not at all if the connection has closed by then.
+ */
 export function awaitOpening(
   connection: Duplex,
   { clock, logger }: OpeningOptions,
@@ -94,15 +98,18 @@ export function awaitOpening(
     end()
   }
   const timer = clock.after(OPENING_TIMEOUT_MS, end)
+  const go = guarded({ fault }, (opening: Opening): void => {
+    timer.cancel()
+    if (!connection.destroyed) decide(opening)
+  })
   const onData = guarded({ fault }, (chunk: Buffer): void => {
     bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
     const opening = openingOf(bytes)
     if (!opening) return
-    timer.cancel()
     connection.off('data', onData).off('end', end)
     connection.pause()
     connection.unshift(bytes)
-    decide(opening)
+    beginInTurn(() => go(opening))
   })
   connection.on('data', onData).on('end', end)
   connection.on('error', () => {})
