@@ -26,7 +26,7 @@ import {
 } from './protocol.js'
 
 /** Strangers cost at most this many unfinished handshakes, each for this long. */
-const MOST_HANDSHAKES = 256
+const MOST_HANDSHAKES = 64
 const HANDSHAKE_TIMEOUT_MS = 3_000
 /** 512 of nodes, and those of strangers. */
 const MOST_CONNECTIONS = 512 + MOST_HANDSHAKES
