@@ -134,6 +134,17 @@ describe('a database with TLS', () => {
     await new TlsClient({ socket: byteByByte }).login()
   })
 
+  it('renegotiates with nobody, who could have it sign over and over on one connection', async () => {
+    const certificates = new ChangingCertificate(pair)
+    const rig = await startRig({ tls: true }, certificates)
+    await new TlsClient({ port: rig.port }).login()
+    certificates.change(pair)
+    const client = await new TlsClient({ port: rig.port, maxVersion: 'TLSv1.2' }).login()
+    client.socket.renegotiate({}, () => undefined)
+    await waitFor(() => client.error !== '', { what: 'the refusal' })
+    expect(client.error).toContain('no renegotiation')
+  })
+
   it('presents a new certificate to new clients and keeps existing connections', async () => {
     const source = new ChangingCertificate(pair)
     const rig = await startRig({ tls: true }, source)

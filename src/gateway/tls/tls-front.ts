@@ -1,5 +1,6 @@
+import { constants } from 'node:crypto'
 import type { Duplex } from 'node:stream'
-import { createServer, type Server, type TLSSocket } from 'node:tls'
+import { createServer, type SecureContextOptions, type Server, type TLSSocket } from 'node:tls'
 import type { CertificateSource } from '../../certificates/index.js'
 import type { ClientAddress, GatewayLogger } from '../deps.js'
 
@@ -75,8 +76,10 @@ export class TlsFront {
     return server
   }
 
-  #context(): { cert: string; key: string; ca?: string } {
+  #context(): SecureContextOptions {
     const { certificate: cert, key } = this.#options.certificates.current
-    return { cert, key, ...(this.#clientAuthority !== undefined && { ca: this.#clientAuthority }) }
+    // TLS 1.2 allows renegotiation, and Node only reports a client that does it over and over.
+    const secureOptions = constants.SSL_OP_NO_RENEGOTIATION
+    return { cert, key, secureOptions, ...(this.#clientAuthority !== undefined && { ca: this.#clientAuthority }) }
   }
 }
