@@ -54,12 +54,13 @@ function endConnectionsEarly(): void {
   })
 }
 
+const PROTOCOL_VERSION = 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'
 const at = (link: PeerLink, incarnation: number) => ({ incarnation, advertise: `127.0.0.1:${link.port}` })
 
 /** How a connection to a listener ends for a client with this certificate. */
 async function refusalOf(
   port: number,
-  papers: { readonly key?: string; readonly cert?: string } = {},
+  papers: { readonly key?: string; readonly cert?: string; readonly maxVersion?: 'TLSv1.2' } = {},
 ): Promise<string> {
   const socket = connectTls({
     host: '127.0.0.1',
@@ -238,7 +239,22 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     await expect(link.request(at(old, 2), 'late', {}, 5_000)).rejects.toThrow()
   })
 
-  it('agrees on one authority when several nodes start at the same time', async () => {
+  it('speaks TLS 1.3 only, also with its next certificate', async () => {
+    const renewals: (() => void)[] = []
+    const days = 86_400_000
+    const after: Clock['after'] = (ms, renew) => {
+      if (ms < days) return systemClock.after(ms, renew)
+      renewals.push(renew)
+      return { cancel: () => undefined }
+    }
+    const { port } = await startLink(store, 1, undefined, undefined, undefined, { ...systemClock, after })
+    const first = await refusalOf(port, { maxVersion: 'TLSv1.2' })
+    renewals[0]?.()
+    await waitFor(() => renewals.length === 2, { what: 'the next certificate' })
+    expect([first, await refusalOf(port, { maxVersion: 'TLSv1.2' })]).toEqual([PROTOCOL_VERSION, PROTOCOL_VERSION])
+  })
+
+  it('agrees on one authority when several nodes start first', async () => {
     const fresh = await openStore()
     const links = await Promise.all([1, 2, 3].map((incarnation) => startLink(fresh, incarnation)))
     const [first, , third] = links

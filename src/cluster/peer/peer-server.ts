@@ -6,6 +6,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
 import { type ClientMemoryBudget, type Clock, Strangers, type Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Logger } from '../../telemetry/index.js'
@@ -80,7 +81,6 @@ export class PeerServer {
       ...tlsOf(deps.credentials),
       requestCert: true,
       rejectUnauthorized: true,
-      minVersion: 'TLSv1.3',
       ALPNProtocols: ['h2'],
       allowHTTP1: false,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -194,8 +194,9 @@ export class PeerServer {
   }
 }
 
-function tlsOf({ own, authority }: PeerCredentials): { key: string; cert: string; ca: string } {
-  return { key: own.current.key, cert: own.current.certificate, ca: authority }
+/** All that a new certificate replaces: Node forgets the version otherwise. */
+function tlsOf({ own, authority }: PeerCredentials): SecureContextOptions {
+  return { key: own.current.key, cert: own.current.certificate, ca: authority, minVersion: 'TLSv1.3' }
 }
 
 function end(stream: ServerHttp2Stream, status: number, body = ''): void {
