@@ -9,7 +9,10 @@ const waiting: (() => void)[] = []
  * @param begin must not throw.
  */
 export function beginInTurn(begin: () => void): void {
-  if (waiting.length === 0 && !isTurnSpent()) return begin()
+  if (waiting.length === 0 && !isTurnSpent()) {
+    begin()
+    return
+  }
   waiting.push(begin)
   if (waiting.length === 1) scheduleSlice(beginWaiting)
 }
