@@ -249,7 +249,23 @@ describe('a connection without a request', () => {
     expect(Buffer.concat(await received.toArray()).toString()).toBe('body')
   })
 
-  it('is not one that waits for a slow answer', async () => {
+  it('is given to Node in a later turn of the event loop, if others have spent this one', async () => {
+    const clients = await Promise.all(Array.from({ length: 20 }, connect))
+    await waitFor(() => accepted.length === clients.length, { what: 'the connections' })
+    let given = 0
+    server.on('connection', () => {
+      given++
+      const until = performance.now() + 4
+      while (performance.now() < until) {
+        // what Node does for it keeps the process busy
+      }
+    })
+    clock.advance(SWEEP_MS)
+    expect(given).toBeLessThan(clients.length / 4)
+    await waitFor(() => given === clients.length, { what: 'the others' })
+  })
+
+  it('is none while its answer takes long', async () => {
     const client = await connect()
     client.socket.write(PLAIN)
     const exchange = await request(1)

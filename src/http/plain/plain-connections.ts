@@ -1,6 +1,14 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { type Clock, type ConnectionHandle, interceptConnections, presetOptions, type Timer } from '../../base/index.js'
+import {
+  type Clock,
+  type ConnectionHandle,
+  interceptConnections,
+  isTurnSpent,
+  presetOptions,
+  scheduleSlice,
+  type Timer,
+} from '../../base/index.js'
 import { PlainConnection } from './plain-connection.js'
 import { KEEP_ALIVE_SECONDS, type PlainRequest, type PlainResponse } from './plain-messages.js'
 
@@ -62,11 +70,19 @@ export class PlainConnections {
   /** Sets the timer of the next sweep, unless a timer is set or there is no connection. */
   #scheduleSweep(): void {
     if (this.#sweep || this.#open.size === 0) return
-    const { clock, sweepMs } = this.#deps
-    this.#sweep = clock.after(sweepMs, () => {
-      this.#sweep = undefined
-      for (const connection of this.#open) connection.sweep(Math.ceil((1_000 * KEEP_ALIVE_SECONDS) / sweepMs))
-      this.#scheduleSweep()
-    })
+    this.#sweep = this.#deps.clock.after(this.#deps.sweepMs, () => this.#sweepFrom([...this.#open], 0))
+  }
+
+  /** Goes on in a later turn of the event loop when this one is spent: thousands may have to be given to Node. */
+  #sweepFrom(open: readonly PlainConnection[], first: number): void {
+    const mostSweeps = Math.ceil((1_000 * KEEP_ALIVE_SECONDS) / this.#deps.sweepMs)
+    for (let next = first; next < open.length; next++) {
+      open[next]?.sweep(mostSweeps)
+      if (!isTurnSpent()) continue
+      scheduleSlice(() => this.#sweepFrom(open, next + 1))
+      return
+    }
+    this.#sweep = undefined
+    this.#scheduleSweep()
   }
 }
