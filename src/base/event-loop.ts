@@ -15,7 +15,9 @@ let waiting: (() => void)[] = []
 /** Index of the first slice in `waiting` that has not run. */
 let head = 0
 let isPumping = false
-/** Time of the first call of `isTurnSpent` in this turn of the event loop. */
+/** Work of `runInTurn` that has not run, in the order of the calls. */
+const pieces: (() => void)[] = []
+/** When work was first noticed in this turn of the event loop. */
 let beganAt: number | undefined
 
 /** Resolves in a later turn of the event loop, when it is this caller's turn. Call it between slices of long work. */
@@ -59,6 +61,32 @@ export function isTurnSpent(stretchMs = LONGEST_STRETCH_MS): boolean {
   beganAt = now
   setImmediate(resetTurn)
   return false
+}
+
+/**
+ * Calls `work` now, or in a later turn of the event loop if this one is spent. For work that takes a fraction of a
+ * millisecond and may be asked for thousands of times at once, such as a handshake of TLS. All of it shares one slice per turn,
+ * and so does not delay long work by a turn each.
+ * @param work must not throw. What it plans for the next tick counts as its own.
+ */
+export function runInTurn(work: () => void): void {
+  if (pieces.length === 0 && !isTurnSpent()) {
+    work()
+    return
+  }
+  pieces.push(work)
+  if (pieces.length === 1) scheduleSlice(runPieces)
+}
+
+function runPieces(): void {
+  pieces[0]?.()
+  // Node reads what came with a connection, and signs, in the next tick. Only then the time that it took is known.
+  process.nextTick(() => {
+    pieces.shift()
+    if (pieces.length === 0) return
+    if (isTurnSpent()) scheduleSlice(runPieces)
+    else runPieces()
+  })
 }
 
 function pump(): void {

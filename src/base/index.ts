@@ -31,7 +31,15 @@ export { ClientMemoryBudget, type MemoryConsumer, WORTH_NOTING_BYTES } from './c
 export { AgeTrust, type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
 export { formatDuration, goTime, otherUnitOf, parseDuration } from './duration.js'
 export { codeOf, isOutOfDescriptors, isUnwritable, unreachable } from './errors.js'
-export { inNextTurn, isTurnSpent, mapInSlices, scheduleSlice, TimeSlice, yieldToEventLoop } from './event-loop.js'
+export {
+  inNextTurn,
+  isTurnSpent,
+  mapInSlices,
+  runInTurn,
+  scheduleSlice,
+  TimeSlice,
+  yieldToEventLoop,
+} from './event-loop.js'
 export { makeFolder, makeFolderSync, readFileIfThere, replaceFile, syncPath } from './files.js'
 export { IdleMemory, type IdleMemoryDeps, neverCollected, TurnoverMap } from './garbage-collection.js'
 export { idsFrom, newId, randomSecret, sha256Hex, timeOfId } from './ids.js'

@@ -1,8 +1,7 @@
 import type { Duplex } from 'node:stream'
-import type { Clock } from '../../base/index.js'
+import { type Clock, runInTurn } from '../../base/index.js'
 import { guarded } from '../client/guarded.js'
 import type { GatewayLogger } from '../deps.js'
-import { beginInTurn } from './handshake-turns.js'
 
 /**
  * The first bytes of a connection.
@@ -109,7 +108,7 @@ export function awaitOpening(
     connection.off('data', onData).off('end', end)
     connection.pause()
     connection.unshift(bytes)
-    beginInTurn(() => go(opening))
+    runInTurn(() => go(opening))
   })
   connection.on('data', onData).on('end', end)
   connection.on('error', () => {})
