@@ -2,7 +2,9 @@ import { Redis } from '@upstash/redis'
 import { beforeAll, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import type { Lanes } from '../engine/lanes.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
+import { EventStream } from './event-stream.js'
 
 let rig: Rig
 let redis: Redis
@@ -113,6 +115,47 @@ it('an event stream ends when the engine is lost', async () => {
   await rig.engine.kill()
   await waitFor(() => stream.ended, { what: 'the stream to end' })
 })
+
+it('passes the messages of few subscribers on in one turn of the event loop, and all in order in the end', async () => {
+  const written: string[] = []
+  const streams = Array.from({ length: 20 }, () => fakeStream((text) => written.push(text)))
+  for (const { receive } of streams) receive('+one\r\n')
+  expect(written.length).toBeLessThan(5)
+  for (const { receive } of streams) receive('+two\r\n')
+  const isRead = streams.map(({ reading }) => reading.isPaused)
+  expect(isRead.filter((isPaused) => isPaused).length).toBeGreaterThan(15)
+  await waitFor(() => written.length === 2 * streams.length, { what: 'all messages' })
+  expect(written.slice(0, streams.length).every((text) => text === 'data: one\n\n')).toBe(true)
+  expect(streams.every(({ reading }) => !reading.isPaused)).toBe(true)
+})
+
+/** A stream whose engine sends what `receive` is called with, and whose client takes 4 ms of the process for each write. */
+function fakeStream(write: (text: string) => void) {
+  const reading = { isPaused: false }
+  let toClient: (bytes: Buffer) => void = () => undefined
+  const link = {
+    streamTo: (reader: typeof toClient) => (toClient = reader),
+    sendStreamed: () => undefined,
+    pauseReading: () => (reading.isPaused = true),
+    resumeReading: () => (reading.isPaused = false),
+  }
+  const response = { headersSent: true, writableLength: 0, on: () => undefined, write: busyWith(write) }
+  const guard = { meter: {}, countConnection: () => undefined }
+  const exchange = { response, guard, clock: new ManualClock(), written: () => undefined }
+  const lanes = { lend: () => link } as unknown as Lanes
+  new EventStream(lanes, undefined as never, exchange as never).open(['SUBSCRIBE', 'news'])
+  return { reading, receive: (text: string) => toClient(Buffer.from(text)) }
+}
+
+function busyWith(write: (text: string) => void): (text: string) => void {
+  return (text) => {
+    write(text)
+    const until = performance.now() + 4
+    while (performance.now() < until) {
+      // keeps the process busy
+    }
+  }
+}
 
 interface OpenStream {
   text: string

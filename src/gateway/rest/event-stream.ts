@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock, Timer } from '../../base/index.js'
+import { type Clock, runInTurn, type Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { onceOver } from '../../http/index.js'
 import { isAllowed } from '../allow-list.js'
+import { guarded } from '../client/guarded.js'
+import type { GatewayLogger } from '../deps.js'
 import { DedicatedStream } from '../engine/dedicated-stream.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
@@ -10,6 +12,7 @@ import { errorText } from '../error-text.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { MonitorView } from '../monitor/monitors.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import type { LentBytes } from '../resp/lent-memory.js'
 import { type EventSink, EventText } from './event-text.js'
 import type { Exchange } from './exchange.js'
 import type { HttpAnswers } from './http-answers.js'
@@ -46,6 +49,7 @@ interface EventExchange {
   /** The client's address. */
   readonly address: string | undefined
   readonly clock: Clock
+  readonly logger: Pick<GatewayLogger, 'error'>
   /** Called with the number of bytes that were written, which the client may leave unread. */
   readonly written: (bytes: number) => void
 }
@@ -67,9 +71,9 @@ export function openEvents(
   const { request, response, address } = exchange
   // A client may disconnect while it waits for its database. No later event would report that.
   if (request.socket.destroyed) return
-  const { answers, clock } = exchange.deps
+  const { answers, clock, logger } = exchange.deps
   const written = (bytes: number): void => exchange.noteUnread(bytes)
-  const stream = new EventStream(lanes, key, { request, response, answers, guard, clock, address, written })
+  const stream = new EventStream(lanes, key, { request, response, answers, guard, clock, logger, address, written })
   streams.add(stream)
   onceOver(request, response, () => {
     streams.delete(stream)
@@ -92,6 +96,8 @@ export class EventStream implements EventSink {
   #heartbeat: Timer | undefined
   #view: MonitorView | undefined
   #isClosed = false
+  /** Chunks of the engine that wait for a turn of the event loop. */
+  #waiting = 0
 
   constructor(lanes: Lanes, key: LaneKey, exchange: EventExchange) {
     this.#lanes = lanes
@@ -106,9 +112,9 @@ export class EventStream implements EventSink {
   open(command: readonly string[]): void {
     const { response } = this.#exchange
     if (command[0]?.toUpperCase() === 'MONITOR') this.#watch()
-    else this.#link.streamTo((chunk) => this.#passOn(chunk))
+    else this.#link.streamTo((chunk) => this.#passOnInTurn(chunk))
     this.#link.onLost = () => this.#onLost()
-    response.on('drain', () => this.#link.resumeReading())
+    response.on('drain', () => this.#readOn())
     // Node emits `error` for a write after the end; without a listener that would end the process.
     response.on('error', () => this.close())
     const bytes = Buffer.from(encodeTextCommand(command))
@@ -140,6 +146,35 @@ export class EventStream implements EventSink {
     this.#link.onLost = () => {}
     this.#lanes.discard(this.#key, this.#link)
     this.#exchange.response.end()
+  }
+
+  /**
+   * Hundreds of subscribers may get a message at once. What comes in a turn that is spent waits where it was read: nothing
+   * more is read meanwhile.
+   */
+  #passOnInTurn(chunk: LentBytes): void {
+    this.#waiting++
+    let isLate = false
+    runInTurn(
+      guarded({ fault: (error) => this.#fault(error) }, () => {
+        this.#waiting--
+        this.#passOn(chunk)
+        if (isLate) this.#readOn()
+      }),
+    )
+    if (this.#waiting === 0) return
+    isLate = true
+    this.#link.pauseReading()
+  }
+
+  #readOn(): void {
+    const isSlow = this.#exchange.response.writableLength > SLOW_READER_BYTES
+    if (!this.#isClosed && this.#waiting === 0 && !isSlow) this.#link.resumeReading()
+  }
+
+  #fault(error: unknown): void {
+    this.#exchange.logger.error('gateway_reply_fault', { error })
+    this.close()
   }
 
   #passOn(chunk: Buffer): void {

@@ -5,7 +5,7 @@ import { createLogger } from '../../telemetry/index.js'
 import { awaitOpening } from './opening.js'
 
 const MANY = 30
-/** What a handshake is taken to cost. The budget of a turn has room for three of these. */
+/** What a handshake is taken to cost. The budget of a turn is that of three. */
 const BUSY_MS = 4
 /** Two turns may lie between two looks. */
 const MOST_A_LOOK = 8
