@@ -108,7 +108,7 @@ it('the server evicts an incomplete body when incomplete bodies exceed the memor
     })
     const answer = await Promise.race(answers)
     expect(answer).toMatch(/^HTTP\/1\.1 503 /)
-    expect(answer).toContain('The server buffers too much for clients that send or read slowly')
+    expect(answer).toContain('The buffers of the server for clients that send or read slowly are full')
   } finally {
     for (const socket of sockets) socket.destroy()
     await server.stop()

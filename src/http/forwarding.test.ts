@@ -130,7 +130,7 @@ it('a node passes no requests on without credentials or with too large a body', 
 it('the error says which node is away and whether something was sent; no request is passed on twice', async () => {
   expect(await post('away', { text: 'x' })).toMatchObject({
     status: 503,
-    body: { error: expect.stringContaining('The node c has to answer') },
+    body: { error: expect.stringContaining('The node c must handle') },
   })
   expect(await post('lost', { text: 'x' })).toMatchObject({
     status: 502,

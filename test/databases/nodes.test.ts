@@ -313,12 +313,12 @@ describe('databases of a cluster', () => {
     expect(await rest(a, 'wrong', ['GET', 'k'])).toEqual({ error: expect.stringMatching(/^WRONGPASS/) })
     await b.stop()
     await waitFor(async () => (await a.api('GET', pathOf(kept))).status === 503, { what: 'the home to be away' })
-    const isAway = expect.stringContaining('The node b has to answer')
+    const isAway = expect.stringContaining('The node b must handle')
     expect((await a.api('GET', pathOf(kept))).body).toMatchObject({ error: isAway })
     const listedIds = records(await a.api('GET', '/v2/redis/databases')).map(({ database_id }) => database_id)
     expect(listedIds).toContain(kept.database_id)
     expect(await rest(a, kept.rest_token, ['GET', 'k'])).toEqual({ error: isAway })
-    await waitFor(async () => (await firstLine(a.host, kept.port)).includes('The node b has to answer'), {
+    await waitFor(async () => (await firstLine(a.host, kept.port)).includes('The node b must handle'), {
       what: 'the port to say so',
     })
     const name = { servername: secure.endpoint, rejectUnauthorized: false }

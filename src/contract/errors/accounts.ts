@@ -51,7 +51,7 @@ export const accountsErrors = {
   queue_not_movable: define<{ teamId: string }>({
     status: 409,
     text: ({ teamId }) =>
-      `The team "${teamId}" has a queue of its own already, and a team has one only. Use a key of the team: GET /v2/qstash/user shows its token.`,
+      `The team "${teamId}" already has its own queue, and a team can have only one. Use a key of the team: GET /v2/qstash/user shows its token.`,
   }),
   api_key_not_found: define<{ keyId: string }>({
     status: 404,
@@ -69,12 +69,13 @@ export const accountsErrors = {
   }),
   operator_only: define<None>({
     status: 403,
-    text: () => 'This is for the operator of the server, the first account. Use a key of that account, not of a team.',
+    text: () =>
+      'Only the operator of the server, the first account, may do this. Use a key of that account, not of a team.',
   }),
   too_many_log_readers: define<{ most: number }>({
     status: 429,
     retry: 'later',
-    text: ({ most }) => `The log is followed by ${most} readers already, the most at once. End one of them.`,
+    text: ({ most }) => `${most} readers already follow the log, which is the limit. End one of them.`,
   }),
   account_not_found: define<{ accountId: string }>({
     status: 404,
@@ -83,7 +84,7 @@ export const accountsErrors = {
   }),
   account_exists: define<{ email: string }>({
     status: 409,
-    text: ({ email }) => `An account with the e-mail ${email} exists already. Send another e-mail.`,
+    text: ({ email }) => `An account with the e-mail ${email} already exists. Use another e-mail.`,
   }),
   operator_account: define<None>({
     status: 409,
@@ -91,7 +92,7 @@ export const accountsErrors = {
   }),
   account_deleting: define<None>({
     status: 409,
-    text: () => 'This account is being deleted. Repeat the deletion to wait for its end.',
+    text: () => 'This account is being deleted. Send the deletion again to wait until it is complete.',
   }),
   queue_token_not_found: define<{ tokenId: string }>({
     status: 404,
@@ -100,12 +101,12 @@ export const accountsErrors = {
   }),
   queue_token_limit: define<{ limit: number }>({
     status: 409,
-    text: ({ limit }) => `This account has ${limit} queue tokens already, which is the limit. Delete one first.`,
+    text: ({ limit }) => `This account already has ${limit} queue tokens, which is the limit. Delete one first.`,
   }),
   queue_token_name_taken: define<{ name: string }>({
     status: 409,
     text: ({ name }) =>
-      `A queue token with the name "${name}" exists already. Send another name, or delete that token first.`,
+      `A queue token with the name "${name}" already exists. Choose another name, or delete that token first.`,
   }),
   token_scope: define<{ scope: string; name?: string | undefined; wanted: string }>({
     status: 403,

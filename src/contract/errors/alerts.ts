@@ -9,7 +9,7 @@ export const alertsErrors = {
   }),
   alert_channel_limit: define<{ limit: number }>({
     status: 409,
-    text: ({ limit }) => `This account has ${limit} alert channels already, which is the limit. Delete one first.`,
+    text: ({ limit }) => `This account already has ${limit} alert channels, which is the limit. Delete one first.`,
   }),
   alert_silence_not_found: define<{ silenceId: string }>({
     status: 404,
@@ -18,11 +18,11 @@ export const alertsErrors = {
   }),
   alert_silence_limit: define<{ limit: number }>({
     status: 409,
-    text: ({ limit }) => `This account has ${limit} silences already, which is the limit. Delete one first.`,
+    text: ({ limit }) => `This account already has ${limit} silences, which is the limit. Delete one first.`,
   }),
   alert_rule_not_found: define<{ kind: string }>({
     status: 404,
     text: ({ kind }) =>
-      `alert rule not found: this account has no rule "${kind}". GET /v2/alerts/rules lists all of them; those about the server belong to its first account.`,
+      `alert rule not found: this account has no rule "${kind}". GET /v2/alerts/rules lists all of them. Only the first account has the rules about the server.`,
   }),
 } as const

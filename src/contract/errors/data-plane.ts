@@ -92,7 +92,7 @@ export const dataPlaneErrors = {
     resp: 'ERR',
     retry: 'later',
     text: () =>
-      'The server buffers too much for clients that send or read slowly, most of it for this database or account. A complete request may have been executed. Try again in a moment, with less at once.',
+      'The buffers of the server for clients that send or read slowly are full, mostly with data of this database or account. A complete request may have been executed. Try again in a moment, with less at once.',
   }),
   address_not_allowed: define<{ address: string }>({
     status: 403,

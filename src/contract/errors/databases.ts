@@ -16,7 +16,7 @@ export const databasesErrors = {
     status: 503,
     retry: 'later',
     text: ({ databaseId }) =>
-      `Another node serves the database ${databaseId} from now on. Nothing was changed. Send the request again.`,
+      `Another node now serves the database ${databaseId}. Nothing was changed. Send the request again.`,
   }),
   database_not_found: define<{ databaseId: string }>({
     status: 404,
@@ -50,7 +50,7 @@ export const databasesErrors = {
   metrics_not_enabled: define<{ databaseId: string }>({
     status: 409,
     text: ({ databaseId }) =>
-      `Database ${databaseId} is not scraped by itself: that belongs to the production pack. Switch it on with POST /v2/redis/enable-prodpack/${databaseId}, or scrape /metrics.`,
+      `The database ${databaseId} has no metrics page of its own, because that requires the production pack. Enable it with POST /v2/redis/enable-prodpack/${databaseId}, or scrape /metrics.`,
   }),
   mutual_tls_needs_tls: define<None>({
     status: 409,
@@ -79,7 +79,7 @@ export const databasesErrors = {
   too_many_backups: define<{ most: number }>({
     status: 429,
     text: ({ most }) =>
-      `The database has ${most} manual backups, the most that it may have. Delete some of them first, or ask the operator to raise manualBackups.`,
+      `The database has ${most} manual backups, which is the limit. Delete some of them first, or ask the operator to raise manualBackups.`,
   }),
   backup_not_ready: define<{ state: string }>({
     status: 409,
@@ -105,7 +105,7 @@ export const databasesErrors = {
     status: 429,
     retry: 'later',
     text: ({ most }) =>
-      `${most} imports into databases of this account are active, the most at once. Start this one when one of them has ended.`,
+      `${most} imports into databases of this account are active, which is the limit. Start this one when one of them has ended.`,
   }),
   import_failed: define<{ reason: string }>({
     status: 400,

@@ -54,7 +54,7 @@ export const httpErrors = {
     status: 429,
     retry: 'later',
     text: ({ most }) =>
-      `${most} requests of this account that may read many rows are waiting, the most at once. Send fewer at the same time.`,
+      `${most} requests of this account that may read many rows are waiting, which is the limit. Send fewer at the same time.`,
   }),
   headers_too_large: define<{ limitBytes: number }>({
     status: 431,

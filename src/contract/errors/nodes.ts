@@ -9,17 +9,19 @@ export const nodeErrors = {
   node_not_running: define<{ name: string; state: string }>({
     status: 409,
     text: ({ name, state }) =>
-      `The node ${name} does not run (it is ${state}), so it has nothing to give up. Start it first.`,
+      state === 'draining'
+        ? `The node ${name} is draining, so it takes no databases. Choose another node, or end the drain: homeport nodes resume ${name}.`
+        : `The node ${name} is not running (it is ${state}). Start it first, or choose another node.`,
   }),
   node_running: define<{ name: string }>({
     status: 409,
-    text: ({ name }) => `The node ${name} runs. Drain and stop it first.`,
+    text: ({ name }) => `The node ${name} is running, so it cannot be removed. Drain and stop it first.`,
   }),
   database_home_runs: define<{ databaseId: string; node: string }>({
     status: 409,
     text: ({ databaseId, node }) =>
-      `The node ${node} serves the database ${databaseId} and runs. A recovery is for nodes that are gone, because it loses ` +
-      'what was written after the backup: restore the backup instead, or stop that node first.',
+      `The node ${node} is running and serves the database ${databaseId}. A recovery loses all writes after the backup, so it is ` +
+      'only for nodes that are gone. Restore the backup instead, or stop that node first.',
   }),
   node_has_databases: define<{ name: string; databases: number }>({
     status: 409,
@@ -29,12 +31,12 @@ export const nodeErrors = {
   node_has_standbys: define<{ name: string; databases: number }>({
     status: 409,
     text: ({ name, databases }) =>
-      `Another node has a whole copy of ${databases} ${databases === 1 ? 'database' : 'databases'} of the node ${name}, which would be lost too. Start the node of the copy: it takes over if ${name} is dead. homeport nodes standbys lists the copies; one that is gone as well is ended with homeport nodes standby <database> --off.`,
+      `Another node has a complete copy of ${databases} ${databases === 1 ? 'database' : 'databases'} of the node ${name}, which would be lost too. Start the node with the copy: it takes over if ${name} is dead. List the copies with homeport nodes standbys. If a copy is gone as well, give it up with homeport nodes standby <database> --off.`,
   }),
   database_is_there: define<{ databaseId: string; node: string }>({
     status: 409,
     text: ({ databaseId, node }) =>
-      `The node ${node} serves the database ${databaseId} already. Name another node: GET /v2/nodes lists them.`,
+      `The node ${node} already serves the database ${databaseId}. Name another node: GET /v2/nodes lists them.`,
   }),
   database_standby_there: define<{ databaseId: string; node: string }>({
     status: 409,
@@ -51,25 +53,25 @@ export const nodeErrors = {
     resp: 'ERR',
     retry: 'later',
     text: () =>
-      'This node has lost the other nodes, so another one may serve this database now. A command that was sent before may or may not have been applied. Try again in a few seconds.',
+      'This node has lost contact with the other nodes, so another one may serve this database now. A command that was sent before may or may not have been applied. Try again in a few seconds.',
   }),
   standby_silent: define<{ seconds: number }>({
     status: 503,
     resp: 'ERR',
     retry: 'later',
     text: ({ seconds }) =>
-      `A standby of this database has not confirmed within ${seconds} s that it has what was written, and the store that would release the database from waiting does not answer. A command that was sent before may or may not have been applied. Try again in a few seconds.`,
+      `A standby of this database has not confirmed the writes within ${seconds} s, and Homeport cannot stop waiting for it, because the store does not answer. A command that was sent before may or may not have been applied. Try again in a few seconds.`,
   }),
   node_unreachable: define<{ node: string }>({
     status: 503,
     retry: 'later',
     text: ({ node }) =>
-      `The node ${node} has to answer this request and does not answer now. Nothing was changed. Try again when it is back; GET /v2/nodes shows all nodes.`,
+      `The node ${node} must handle this request, but does not answer. Nothing was changed. Try again when it is back; GET /v2/nodes shows all nodes.`,
   }),
   node_answer_lost: define<{ node: string }>({
     status: 502,
     text: ({ node }) =>
-      `The connection to the node ${node}, which has to answer this request, was lost. If the request was a change, it may have been made: look before you send it again.`,
+      `The connection to the node ${node} was lost while it handled this request. If the request was a change, it may have been made: check before you send it again.`,
   }),
   no_node_in_region: define<{ region: string; regions: readonly string[] }>({
     status: 400,
@@ -80,13 +82,13 @@ export const nodeErrors = {
     status: 503,
     retry: 'later',
     text: ({ region }) =>
-      `The nodes of the region ${JSON.stringify(region)} take no new databases now: each is being drained or does not answer. Nothing was created. Try again later; GET /v2/nodes shows all nodes.`,
+      `The nodes of the region ${JSON.stringify(region)} take no new databases now: each is draining or does not answer. Nothing was created. Try again later; GET /v2/nodes shows all nodes.`,
   }),
   lookups_full: define<None>({
     status: 503,
     retry: 'later',
     text: () =>
-      'Too many tokens that this node does not know are being looked up at the other nodes. Nothing was changed. Try again in a moment, or send the request to the node that serves the database.',
+      'This node is already asking the other nodes about too many unknown tokens. Nothing was changed. Try again in a moment, or send the request to the node that serves the database.',
   }),
   home_not_ready: define<None>({
     status: 503,
@@ -98,12 +100,12 @@ export const nodeErrors = {
     status: 503,
     retry: 'later',
     text: ({ most }) =>
-      `This node passes ${most} connections on to the nodes of their databases, and takes no more. Connect to the node of the database, or try again later.`,
+      `This node already forwards ${most} connections to other nodes, which is the limit. Connect to the node of the database, or try again later.`,
   }),
   forwarded_twice: define<{ node: string }>({
     status: 503,
     retry: 'later',
     text: ({ node }) =>
-      `Another node has passed this request on to this one, which would pass it on to ${node}. The nodes disagree about which of them answers; try again.`,
+      `Another node forwarded this request to this node, which would forward it to ${node}: the nodes disagree about which of them handles it. Try again in a moment.`,
   }),
 }

@@ -9,7 +9,7 @@ export const objectErrors = {
   }),
   object_missing: define<{ object: string }>({
     status: 404,
-    text: ({ object }) => `The object storage has no object ${object}. List what it has: homeport db backups.`,
+    text: ({ object }) => `The object storage has no object ${object}. List its backups: homeport db backups stored.`,
   }),
   sealed_unusable: define<{ reason: string }>({
     status: 400,

@@ -51,7 +51,7 @@ export const operatorErrors = {
   sqlite_driver_missing: define<{ node: string }>({
     status: 500,
     text: ({ node }) =>
-      `Node ${node} has no complete SQLite driver, and the package better-sqlite3 is missing or was not compiled for it. Use Node 22.16 or newer, or 24; or install Homeport again without --omit=optional, with scripts of packages allowed.`,
+      `Node ${node} has no complete SQLite driver, and the package better-sqlite3 is missing or was not compiled for it. Use Node 22.16 or newer, or 24; or install Homeport again without --omit=optional and with package scripts enabled.`,
   }),
   foreign_data_dir: define<{ directory: string }>({
     status: 500,
@@ -61,7 +61,7 @@ export const operatorErrors = {
   unknown_data: define<{ directory: string; databases: number; backups: number; known: number }>({
     status: 500,
     text: ({ directory, databases, backups, known }) =>
-      `The store does not know ${databases} ${databases === 1 ? 'database' : 'databases'} and ${backups} ${backups === 1 ? 'backup' : 'backups'} in the data directory ${directory}, and knows ${known}. It has lost its latest changes (homeport.sqlite-wal) or is an older copy. Put the right store back, or start with --accept-unknown-data quarantine, which moves the unknown files into quarantine/; "homeport db adopt" brings them back.`,
+      `The store does not know ${databases} ${databases === 1 ? 'database' : 'databases'} and ${backups} ${backups === 1 ? 'backup' : 'backups'} in the data directory ${directory}; it knows ${known} ${known === 1 ? 'database' : 'databases'}. The store has lost its latest changes (homeport.sqlite-wal) or is an older copy. Put the right store back, or start with --accept-unknown-data quarantine, which moves the unknown files into quarantine/; "homeport db adopt" brings them back.`,
   }),
   store_missing: define<{ directory: string; databases: number }>({
     status: 500,
@@ -86,7 +86,7 @@ export const operatorErrors = {
   no_web_assembly: define<{ reason: string }>({
     status: 500,
     text: ({ reason }) =>
-      `This process has no WebAssembly, which deliveries need (${reason}). Lift the limit of its address space (\`ulimit -v unlimited\`), or leave out --jitless.`,
+      `WebAssembly, which deliveries need, does not work in this process (${reason}). Lift the limit of its address space (\`ulimit -v unlimited\`), or start Node without --jitless.`,
   }),
   no_temporary_folder: define<{ tried: string }>({
     status: 503,

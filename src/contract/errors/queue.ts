@@ -41,7 +41,7 @@ export const queueErrors = {
   too_many_schedules: define<{ most: number }>({
     status: 412,
     text: ({ most }) =>
-      `The account has ${most} schedules, the most that it may have. Delete some of them first, or ask the operator to raise accountSchedules.`,
+      `The account has ${most} schedules, which is the limit. Delete some of them first, or ask the operator to raise accountSchedules.`,
   }),
   flow_key_not_found: define<{ key: string }>({
     status: 404,

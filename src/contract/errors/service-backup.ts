@@ -4,7 +4,7 @@ import { define } from './entry.js'
 export const serviceBackupErrors = {
   service_backup_refused: define<{ problem: string }>({
     status: 409,
-    text: ({ problem }) => `No backup was begun: ${problem}. Nothing was changed.`,
+    text: ({ problem }) => `No backup was started: ${problem}. Nothing was changed.`,
   }),
   service_backup_unusable: define<{ folder: string; reason: string }>({
     status: 400,

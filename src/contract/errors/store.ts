@@ -49,12 +49,12 @@ export const storeErrors = {
   node_config_differs: define<{ node: string; options: readonly string[] }>({
     status: 503,
     text: ({ node, options }) =>
-      `All nodes of a cluster must have the same ${options.length === 1 ? 'value' : 'values'} of ${options.join(', ')}; on the running node "${node}" ${options.length === 1 ? 'it differs' : 'they differ'}. Set the same here, or stop all nodes to change them.`,
+      `All nodes of a cluster must have the same ${options.length === 1 ? 'value' : 'values'} of ${options.join(', ')}; on the running node "${node}" ${options.length === 1 ? 'it differs' : 'they differ'}. Use the same settings here, or stop all nodes to change them.`,
   }),
   node_user_differs: define<{ users: string }>({
     status: 503,
     text: ({ users }) =>
-      `Other processes of Homeport use this store as the PostgreSQL user ${users}, and this node and they may not end each other's connections, which a node must do when another one is dead. Use the same user in --store on all nodes, or grant the role pg_signal_backend to all of them.`,
+      `Other Homeport processes use this store as the PostgreSQL user ${users}. They and this node may not end each other's connections, as a node must when another one is dead. Use the same user in --store on all nodes, or grant the role pg_signal_backend to all of them.`,
   }),
   node_declared_dead: define<{ node: string }>({
     status: 503,

@@ -31,7 +31,7 @@ export const workflowErrors = {
     status: 429,
     retry: 'later',
     text: ({ runId }) =>
-      `The workflow run "${runId}" has reached the limit of stored events it does not wait for yet: 1,000 events or 16 MiB. Send the event again when the run has consumed some.`,
+      `The workflow run "${runId}" has reached the limit of stored events that it does not wait for yet: 1,000 events or 16 MiB. Send the event again when the run has consumed some.`,
   }),
   run_not_active: define<{ runId: string; state: string }>({
     status: 404,
@@ -50,7 +50,7 @@ export const workflowErrors = {
   }),
   restart_refused: define<{ runId: string; problem: string }>({
     status: 409,
-    text: ({ runId, problem }) => `The workflow run "${runId}" cannot be restarted so: ${problem}.`,
+    text: ({ runId, problem }) => `The workflow run "${runId}" cannot be restarted this way: ${problem}.`,
   }),
   callback_refused: define<{ runId: string; state: string; needed: string }>({
     status: 400,
@@ -66,7 +66,7 @@ export const workflowErrors = {
     status: 429,
     retry: 'later',
     text: ({ most }) =>
-      `This account has ${most} streams of bulk actions open, the most at once. End one of them, or ask without \`Accept: text/event-stream\`.`,
+      `This account has ${most} streams of bulk actions open, which is the limit. Close one of them, or send the request without \`Accept: text/event-stream\`.`,
   }),
   saved_selector_not_found: define<{ name: string }>({
     status: 404,
@@ -94,6 +94,6 @@ export const workflowErrors = {
     status: 503,
     retry: 'later',
     text: ({ actionId, reason }) =>
-      `The bulk action ${actionId} was interrupted: ${reason} The server will finish it by itself. Follow it with GET /v2/workflows/bulkActions/${actionId}.`,
+      `The bulk action ${actionId} was interrupted: ${reason} The server finishes it in the background. Follow it with GET /v2/workflows/bulkActions/${actionId}.`,
   }),
 } as const

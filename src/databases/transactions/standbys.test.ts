@@ -334,7 +334,7 @@ describeOnEveryStore('standbys', (openStore) => {
     await twoFollow()
     await note({ node: c, state: 'behind' })
     await bury(a)
-    await expect(store.run(lostHomes.remove, { name: a, audits: [] })).rejects.toThrow('has a whole copy')
+    await expect(store.run(lostHomes.remove, { name: a, audits: [] })).rejects.toThrow('has a complete copy')
     await stand(c, 200)
     await stand(b, 100)
     expect(await promote(c)).toMatchObject({ kind: 'refused' })

@@ -287,7 +287,7 @@ describeOnSampledStore('schedules', (openStore) => {
     const schedule = { destination: 'https://e.test/', cron: '* * * * *' }
     const create = (n: number) => scene.client.schedules.create({ ...schedule, scheduleId: `s${n}` })
     for (let n = 0; n < MOST; n++) await create(n)
-    await expect(create(MOST)).rejects.toThrow(/has 5 schedules, the most that it may have/)
+    await expect(create(MOST)).rejects.toThrow(/has 5 schedules, which is the limit/)
     await create(0)
     await scene.client.schedules.delete('s0')
     await create(MOST)

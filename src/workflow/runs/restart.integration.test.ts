@@ -217,7 +217,7 @@ describe('restart from a step, with the real SDK', () => {
       const answer = await restart(runId, body)
       return [answer.status, answer.body.error]
     }
-    const gap = `The workflow run "${runId}" cannot be restarted so: step 4 has no result, which step 9 needs. Restart it from step 4 or an earlier one.`
+    const gap = `The workflow run "${runId}" cannot be restarted this way: step 4 has no result, which step 9 needs. Restart it from step 4 or an earlier one.`
     expect(await problem({ fromStep: 9 })).toEqual([409, gap])
     expect(await problem({ fromStep: 2, results: { 2: 1 } })).toEqual([
       409,
