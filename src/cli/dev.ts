@@ -58,7 +58,7 @@ function devConfig(command: Command, fixed: Partial<Record<OptionName, string>> 
   for (const [name, value] of Object.entries(fixed)) command.setOptionValue(name, value)
   const config = configOf(command, DEFAULTS)
   if (isLoopback(config.host)) return config
-  const problem = `host is ${config.host}, but the credentials of dev are public, so it listens on loopback only; use start`
+  const problem = `host is ${config.host}, but the credentials of dev are public, so it listens on loopback only; use homeport start`
   throw new HomeportError('invalid_config', { problems: [problem] })
 }
 
@@ -69,7 +69,7 @@ function refusePlaces(command: Command, flag: '--nodes' | '--ephemeral'): void {
     .map((option) => ({ name: option.attributeName(), long: option.long }))
     .find(({ name }) => isPlace(name) && command.getOptionValueSource(name) === 'cli')
   if (given === undefined) return
-  const problem = `${flag} deletes all data at the end, so it keeps none where you say: leave out ${given.long}.`
+  const problem = `${flag} deletes all data at the end, so it cannot be combined with ${given.long}. Leave one of them out.`
   throw misused(problem)
 }
 

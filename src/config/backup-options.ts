@@ -11,7 +11,7 @@ export const BACKUP_OPTIONS = {
     default: undefined,
     defaultText: 'none: backups stay on the disk',
     meaning:
-      'Backups are also kept in this bucket of an object storage with the S3 protocol, below this prefix, encrypted ' +
+      'Encrypted copies of backups are also kept in this bucket of S3-compatible object storage, below this prefix ' +
       '(docs/backups.md).',
     relation:
       'Credentials come from backupsCredentialsFile, else from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment.',
@@ -26,13 +26,13 @@ export const BACKUP_OPTIONS = {
   backupsRegion: option({
     kind: kinds.awsRegion,
     default: 'us-east-1',
-    meaning: 'The region of the bucket, with which requests are signed.',
+    meaning: 'The region of the bucket. Requests are signed for it.',
   }),
   backupsPathStyle: option({
     kind: kinds.optional(kinds.flag),
     default: undefined,
     defaultText: 'true with backupsEndpoint, false otherwise',
-    meaning: 'The bucket stands in the path of requests instead of the host name.',
+    meaning: 'Requests name the bucket in their path instead of in the host name.',
   }),
   backupsCredentialsFile: option({
     kind: kinds.optional(kinds.text),
@@ -40,7 +40,7 @@ export const BACKUP_OPTIONS = {
     defaultText: 'the environment',
     meaning:
       'The aws_access_key_id, aws_secret_access_key and aws_session_token of the first profile in this file sign the ' +
-      'requests. It is read again for each of them, so it may be replaced.',
+      'requests. The file is read for each request, so it can be replaced while the server runs.',
   }),
   backupsKeep: option({
     kind: kinds.integer(1, 100_000),
@@ -63,22 +63,22 @@ export const BACKUP_OPTIONS = {
   backupTo: option({
     kind: kinds.optional(kinds.text),
     default: undefined,
-    defaultText: 'none: only homeport backup makes them',
+    defaultText: 'none: only `homeport backup` makes backups',
     meaning:
-      'The server backs the whole service up by itself: into this folder, an absolute path, or below this place in ' +
+      'The server backs up the whole service regularly: into this folder, an absolute path, or below this place in ' +
       'object storage, such as s3://bucket/prefix (docs/operations.md).',
-    relation: 'Every backupEvery. Only for a server that is alone, with its store in SQLite.',
+    relation: 'backupEvery sets the interval. Only without node, and with the store in SQLite.',
   }),
   backupEvery: option({
     kind: kinds.durationMs(60 * MINUTE_MS, 365 * 24 * 60 * MINUTE_MS),
     default: 24 * 60 * MINUTE_MS,
-    meaning: 'The server backs the whole service up when the newest backup in backupTo is this old.',
+    meaning: 'The server backs up the whole service when the newest backup in backupTo is this old.',
     relation: 'Only with backupTo.',
   }),
   backupKeep: option({
     kind: kinds.integer(1, 100_000),
     default: 7,
     meaning: 'This many backups of the whole service stay in backupTo.',
-    relation: 'Older ones are removed once the new one was read back.',
+    relation: 'Older ones are deleted after the new one has been read back.',
   }),
 } as const

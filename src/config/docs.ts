@@ -10,9 +10,9 @@ Homeport works without any configuration. Each option below can be set in three 
 3. a key in \`homeport.config.json\` of the working directory, or in the file that \`--config\` or \`HOMEPORT_CONFIG\` names
    (\`{"apiPort": 9700}\`).
 
-If a value is wrong, or a key of the file is no option, the server does not start. It reports all of them together, with their names
-and what it expected. \`homeport doctor\` shows what was found, also variables \`HOMEPORT_…\` that are no options: these have no
-effect. Sizes may be written as \`16MiB\`, times as \`10s\` or \`1m30s\`. In the file, a value with commas may be a list.
+If a value is wrong, or a key of the file is not an option, the server does not start. It reports all of them together, with
+their names and what it expected. \`homeport doctor\` also shows variables \`HOMEPORT_…\` that are not options: these have no effect.
+Sizes may be written as \`16MiB\`, times as \`10s\` or \`1m30s\`. In the file, a value with commas may be a list.
 
 This page is generated from the table in \`src/config/options.ts\` by \`npm run docs\`.
 `

@@ -135,17 +135,17 @@ describe('refused values', () => {
     expect(problemsOf({ file: file({ apiport: 1, quux: 3, host: ['a'], $schema: 'x' }) })).toEqual([
       'apiport in /etc/homeport.json is not an option; did you mean apiPort?',
       'quux in /etc/homeport.json is not an option',
-      'host in /etc/homeport.json has to be a text, a number, true or false',
+      'host in /etc/homeport.json must be a string, a number, true or false',
     ])
-    expect(problemsOf({ file: file([]) })).toEqual(['/etc/homeport.json has to hold a JSON object of options'])
+    expect(problemsOf({ file: file([]) })).toEqual(['/etc/homeport.json must contain a JSON object of options'])
   })
 
   it('accepts a list in the file for an option that is a list', () => {
     const lists = { trustedProxies: ['10.0.0.2', '10.1.0.0/16'], allowedHosts: [] }
     expect(loadConfig({ file: file(lists) })).toMatchObject(lists)
     expect(problemsOf({ file: file({ trustedProxies: ['10.0.0.2', 5, {}], allowedHosts: [['a']] }) })).toEqual([
-      'trustedProxies in /etc/homeport.json has to be a list of texts, or one text with commas',
-      'allowedHosts in /etc/homeport.json has to be a list of texts, or one text with commas',
+      'trustedProxies in /etc/homeport.json must be a list of strings, or one string with commas',
+      'allowedHosts in /etc/homeport.json must be a list of strings, or one string with commas',
     ])
   })
 

@@ -85,7 +85,7 @@ function readEntries(file: Sources['file'], problems: string[]): ReadonlyMap<str
   const entries = new Map<string, Given>()
   if (file === undefined) return entries
   if (typeof file.content !== 'object' || file.content === null || Array.isArray(file.content)) {
-    problems.push(`${file.path} has to hold a JSON object of options`)
+    problems.push(`${file.path} must contain a JSON object of options`)
     return entries
   }
   for (const [key, value] of Object.entries(file.content)) {
@@ -94,9 +94,9 @@ function readEntries(file: Sources['file'], problems: string[]): ReadonlyMap<str
     if (!isOptionName(key)) problems.push(`${place} is not an option${suggestion(key, OPTION_NAMES)}`)
     else if (Array.isArray(value) && optionOf(key).kind.isList) {
       if (value.every((item) => typeof item === 'string')) entries.set(key, { text: value.join(','), place })
-      else problems.push(`${place} has to be a list of texts, or one text with commas`)
+      else problems.push(`${place} must be a list of strings, or one string with commas`)
     } else if (isScalar(value)) entries.set(key, { text: String(value), place })
-    else problems.push(`${place} has to be a text, a number, true or false`)
+    else problems.push(`${place} must be a string, a number, true or false`)
   }
   return entries
 }

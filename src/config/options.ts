@@ -68,23 +68,23 @@ const OPTIONS = {
     kind: kinds.optional(kinds.hostAndPort),
     default: undefined,
     defaultText: 'host',
-    meaning: 'Other nodes reach this one under this address, and under peerPort unless it names another port.',
-    relation: 'Only with node. Required when host means every address.',
+    meaning: 'Other nodes connect to this node at this address, on peerPort unless the address names another port.',
+    relation: 'Only with node. Required when host is a wildcard such as 0.0.0.0.',
   }),
   peerPort: option({
     kind: kinds.port,
     default: 8704,
-    meaning: "With node, this server accepts connections of other nodes on this port, encrypted, and nobody else's.",
+    meaning:
+      'With node, other nodes connect to this server on this port. Their connections are encrypted; others are refused.',
     relation: 'Must differ from the other ports and lie outside redisPorts.',
   }),
   processes: option({
     kind: kinds.integer(1, 64),
     default: 1,
     meaning:
-      'With node, this many server processes run on this machine and share its HTTP ports, so that more processor cores do ' +
-      'the work: the node itself, and others named after it with -2, -3 and so on.',
-    relation:
-      'The others listen for nodes on the ports after peerPort, and keep their data below processes/ in dataDir.',
+      'With node, this many server processes run on this machine and share its HTTP ports, to use more processor cores. They ' +
+      'are the node itself and further nodes, named after it with -2, -3 and so on.',
+    relation: 'The further nodes use the ports after peerPort, and keep their data below processes/ in dataDir.',
   }),
   publicApiUrl: option({
     kind: kinds.optional(kinds.baseUrl),
@@ -110,7 +110,7 @@ const OPTIONS = {
   publicRedisHost: option({
     kind: kinds.optional(kinds.hostName),
     default: undefined,
-    defaultText: 'localhost, or host if that is another address than 127.0.0.1, ::1 and wildcards',
+    defaultText: 'host, or localhost if host is 127.0.0.1, ::1 or a wildcard',
     meaning: 'The record of a database names this host as its endpoint.',
     relation: 'Clients must be able to resolve it to host.',
   }),
@@ -150,15 +150,15 @@ const OPTIONS = {
     default: undefined,
     defaultText: 'none',
     meaning:
-      'This server acts as this region: if a database has a read region there, its replica answers reads; its primary ' +
-      'answers everything else. With node, new databases of this primary region get it as their home, and it keeps ' +
-      'replicas of databases with this read region.',
+      'This server acts as this region: the replica of a database with this read region answers reads here, and its primary ' +
+      'answers everything else. With node, new databases of this primary region get this node as their home, and it keeps ' +
+      'the replicas of databases with this read region.',
     relation: 'Without it every command goes to the primary, and a node is a home for all regions.',
   }),
   redisTlsByDefault: option({
     kind: kinds.optional(kinds.flag),
     default: undefined,
-    defaultText: 'true with redisDomain and beyond loopback, false otherwise',
+    defaultText: 'true with redisDomain or if host is not a loopback address, false otherwise',
     meaning: 'A database that is created without a TLS setting gets this value.',
   }),
   proxyTerminatesTls: option({
@@ -225,14 +225,14 @@ const OPTIONS = {
   freeAccountDailyMessages: option({
     kind: kinds.integer(0, 1_000_000_000),
     default: 1000,
-    meaning: 'An account of type free, and each team of its own, may publish at most this many messages a day, UTC.',
+    meaning: 'An account of type free, and each of its teams, may publish at most this many messages per day (UTC).',
     relation: 'The operator sets other limits for single accounts: homeport accounts limits. Paid accounts have none.',
   }),
   accountSchedules: option({
     kind: kinds.integer(0, 1_000_000),
     default: 10_000,
     meaning: 'An account may have at most this many schedules, paused ones included.',
-    relation: 'Existing ones stay when it is lowered.',
+    relation: 'Lowering the limit deletes no schedules.',
   }),
   awakeDatabases: option({
     kind: kinds.integer(1, 1_000_000),
@@ -245,14 +245,15 @@ const OPTIONS = {
     kind: kinds.oneOf(['asked', 'auto', 'replicated']),
     default: 'asked',
     meaning:
-      'Which new databases get a standby, a copy on a second node: those that are asked for; all; or all, and their answers ' +
-      'wait until the copy has the writes.',
-    relation: 'Applies with node. For databases that exist: homeport nodes standby --all --on auto.',
+      'Which new databases get a standby, a copy on a second node. asked: those for which it is requested. auto: all. ' +
+      'replicated: all, and their replies wait until the copy has the writes.',
+    relation: 'Only with node. For existing databases: homeport nodes standby --all --on auto.',
   }),
   usageFlushMs: option({
     kind: kinds.durationMs(100, 60_000),
     default: 10_000,
-    meaning: 'The usage of databases is stored this often; a crash loses at most what was counted since.',
+    meaning:
+      'The usage of databases is stored at this interval. A crash loses at most the usage counted since the last time.',
     relation: 'An idle database causes no write.',
   }),
   managementBodyLimitBytes: option({
@@ -271,7 +272,7 @@ const OPTIONS = {
     default: 100,
     meaning:
       'At most this many deliveries run at once; further due messages wait. Deliveries that have run for more than 2 s do ' +
-      'not count, unless there are very many.',
+      'not count, up to a maximum.',
   }),
   deliveryTimeoutMs: option({
     kind: kinds.durationMs(1000, 24 * 60 * MINUTE_MS),
@@ -313,8 +314,9 @@ const OPTIONS = {
     kind: kinds.oneOf(['few', 'quarantine']),
     default: 'few',
     meaning:
-      'If the data directory holds databases and backups that the store does not know, up to three are moved into ' +
-      'quarantine, as long as the store knows as many databases; with more, the server starts only with "quarantine".',
+      'What happens at start to databases and backups in the data directory that the store does not know. few: up to three ' +
+      'are moved into quarantine if the store knows at least as many databases; otherwise the server does not start. ' +
+      'quarantine: all are moved.',
     relation: 'They stay in quarantine/ for quarantineMs; "homeport db adopt" restores them.',
   }),
   quarantineMs: option({
@@ -335,23 +337,23 @@ const OPTIONS = {
     defaultText: 'none',
     meaning:
       'A scraper that sends this text as a bearer token may read GET /metrics: the whole server, and the databases of all ' +
-      'accounts. It opens nothing else.',
-    relation: 'Belongs into the environment or the file, because flags are visible in the process list.',
+      'accounts. The token gives access to nothing else.',
+    relation: 'Put it into the environment or the file: flags are visible in the process list.',
   }),
   metricsDatabases: option({
     kind: kinds.integer(0, 10_000),
     default: 200,
     meaning:
-      'GET /metrics has series of its own for at most this many databases, those that were used last; 0 for none. The ' +
-      'totals of the server count all of them.',
+      'GET /metrics has separate series for at most this many databases, the most recently used ones; 0 for none. The ' +
+      'totals of the server include all databases.',
     relation: 'Each database has about 22 series.',
   }),
   metricsEndpoints: option({
     kind: kinds.integer(0, 1_000),
     default: 0,
     meaning:
-      'GET /metrics has series of its own for at most this many destination hosts of deliveries, those that got a request ' +
-      'first since the start; all further hosts are counted as "other". 0 for none.',
+      'GET /metrics has separate series for at most this many destination hosts of deliveries, in the order of their first ' +
+      'request since the start; further hosts are counted as "other". 0 for none.',
     relation: 'Each host has 4 series. The names of hosts are those that accounts publish to.',
   }),
   accessLog: option({

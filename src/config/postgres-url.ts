@@ -23,20 +23,21 @@ const SETTING = 'target_session_attrs'
  */
 export function parsePostgresUrl(text: string): PostgresTarget | { readonly problem: string } {
   const shape = text.length <= MOST_CHARACTERS ? SHAPE.exec(text) : undefined
-  if (!shape) return { problem: `the URL is not valid, it has the form ${FORM}` }
+  if (!shape) return { problem: `the URL is not valid, expected ${FORM}` }
   const [, scheme, authority = '', database = '', query = ''] = shape
   const at = authority.lastIndexOf('@')
   const hosts = authority.slice(at + 1).split(',')
-  if (hosts.length > MOST_HOSTS) return { problem: `the URL names ${hosts.length} hosts, at most ${MOST_HOSTS} may be` }
+  if (hosts.length > MOST_HOSTS)
+    return { problem: `the URL names ${hosts.length} hosts, at most ${MOST_HOSTS} are allowed` }
   const wrong = hosts.findIndex((host) => !isHost(host))
-  if (wrong >= 0) return { problem: `host ${wrong + 1} of the URL is not a host with a port: the form is ${FORM}` }
+  if (wrong >= 0) return { problem: `host ${wrong + 1} of the URL is not of the form host:port, expected ${FORM}` }
   const settings = new URLSearchParams(query)
   const problem = problemOf(settings)
   if (problem !== undefined) return { problem }
   settings.delete(SETTING)
   const rest = `/${database}${settings.size > 0 ? `?${withoutSetting(query)}` : ''}`
   const [first = '', ...others] = hosts.map((host) => `${scheme}://${authority.slice(0, at + 1)}${host}${rest}`)
-  if (!URL.canParse(first)) return { problem: `the URL is not valid, it has the form ${FORM}` }
+  if (!URL.canParse(first)) return { problem: `the URL is not valid, expected ${FORM}` }
   return { urls: [first, ...others], place: `postgres://${hosts.join(',')}/${database}` }
 }
 
@@ -50,9 +51,10 @@ function isHost(host: string): boolean {
 function problemOf(settings: URLSearchParams): string | undefined {
   const wanted = settings.get(SETTING)
   if (wanted !== null && !SESSION_ATTRS.includes(wanted)) {
-    return `${SETTING} is none of ${SESSION_ATTRS.join(', ')}: Homeport needs a server that accepts writes`
+    return `${SETTING} must be one of ${SESSION_ATTRS.join(', ')}: Homeport needs a server that accepts writes`
   }
-  if (settings.get('host')?.includes(',')) return 'several hosts stand before the database, not in the setting host'
+  if (settings.get('host')?.includes(','))
+    return 'put several hosts before the database name, not into the setting host'
   return undefined
 }
 
