@@ -65,7 +65,7 @@ describe('replies of one request', () => {
     const answered = once(sent, 'response') as Promise<[IncomingMessage]>
     sent.end(JSON.stringify(times(50, 'GET', 'zeros')))
     const [answer] = await answered
-    const message = 'a REST client that does not read its answer was disconnected'
+    const message = 'a REST client that does not read its response was disconnected'
     await waitFor(() => rig.complaints.includes(message), { what: 'the client to be disconnected' })
     expect(usedBytes() - before).toBeLessThan(REQUEST_BYTES + SLACK_BYTES)
     await other.send('PING\r\n').expect('+PONG\r\n')

@@ -32,7 +32,7 @@ it('a defect in handling the input of a client closes only its connection', asyn
   await first.expectClosed()
   second.send('PING\r\n')
   await second.expect('+PONG\r\n')
-  expect(rig.complaints).toContain('a client was disconnected: its command has met a fault')
+  expect(rig.complaints).toContain('a client was disconnected: its command caused an internal error')
 })
 
 it('a defect in handling the body of a REST request is answered to that request only', async () => {

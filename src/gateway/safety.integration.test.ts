@@ -270,7 +270,7 @@ it('a fault in a command closes its connection, and no other', async () => {
   await first.expectClosed()
   Object.defineProperty(usage, 'admission', { value: OPEN })
   await other.send('PING\r\n').expect('+PONG\r\n')
-  expect(faulty.complaints).toEqual(['a client was disconnected: its command has met a fault'])
+  expect(faulty.complaints).toEqual(['a client was disconnected: its command caused an internal error'])
 })
 
 it('a fault in a request that waited for its token is answered, and affects no other', async () => {

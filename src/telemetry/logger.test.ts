@@ -70,7 +70,7 @@ it('the logger writes an error with its stack, as JSON and for people', () => {
   logger.error('database_wake_failed', { error: new TypeError('no'), databaseId: 'db 1' })
   expect(last().error).toMatchObject({ type: 'TypeError', message: 'no', stack: expect.stringContaining('TypeError') })
   expect(humanLine(lines[0] ?? '')).toMatch(
-    /^\d\d:\d\d:\d\d\.\d{3} ERROR a database does not wake databaseId="db 1"\n {2}TypeError: no\n {6}at /,
+    /^\d\d:\d\d:\d\d\.\d{3} ERROR a database cannot be woken databaseId="db 1"\n {2}TypeError: no\n {6}at /,
   )
 })
 

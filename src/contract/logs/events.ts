@@ -51,11 +51,11 @@ export const LOG_EVENTS = {
   service_backup_failed: server('error', 'the backup of the whole service has failed: {file}', 'file', 'error'),
   service_backup_without: server(
     'error',
-    'the data of a database is not in the backup of the whole service',
+    'the data of a database is missing in the backup of the whole service',
     'databaseId',
     'error',
   ),
-  activity_not_stored: server('warn', 'what accounts did lately is not stored yet', 'error'),
+  activity_not_stored: server('warn', 'recent activity of accounts is not stored yet', 'error'),
   store_mark_not_written: server('warn', 'the store mark is not written yet', 'error'),
 
   request_answered: http('debug', 'a request was answered', ...REQUEST),
@@ -66,12 +66,12 @@ export const LOG_EVENTS = {
   account_deletion_pending: accounts('warn', 'the deletion of an account is not complete yet', 'error'),
   credentials_file_foreign: accounts(
     'warn',
-    'credentials.json in the data directory {what}. The accounts of the store keep working with their credentials. Put their file back so that "homeport env" can print them.',
+    'credentials.json in the data directory {what}. The accounts keep working with the credentials in the store. Restore the file so that "homeport env" can print them.',
     'what',
   ),
   credentials_not_written: accounts(
     'warn',
-    'credentials.json does not have the newest API key, signing keys and queue token yet; the next change of them writes it again',
+    'credentials.json does not have the newest API key, signing keys and queue token yet; their next change writes the file again',
     'error',
   ),
   token_keys_not_written: accounts(
@@ -79,12 +79,16 @@ export const LOG_EVENTS = {
     'the keys with which other nodes encrypt queue tokens are not on the disk of this node yet; the next exchange of keys writes them',
     'error',
   ),
-  credential_use_not_stored: accounts('warn', 'when keys and tokens were used last is not stored yet', 'error'),
+  credential_use_not_stored: accounts(
+    'warn',
+    'the times of the last use of keys and tokens are not stored yet',
+    'error',
+  ),
 
   otlp_setting_ignored: openTelemetry('warn', 'OpenTelemetry: {reason}', 'reason'),
   otlp_export_failed: openTelemetry(
     'warn',
-    'OpenTelemetry: {what} cannot be exported. Check that the collector runs, that OTEL_EXPORTER_OTLP_ENDPOINT is its address for OTLP over HTTP, and the credentials in OTEL_EXPORTER_OTLP_HEADERS. Homeport serves on and drops what does not fit into its buffer; this is logged once until an export succeeds',
+    'OpenTelemetry: {what} cannot be exported. Check that the collector runs, that OTEL_EXPORTER_OTLP_ENDPOINT is its address for OTLP over HTTP, and the credentials in OTEL_EXPORTER_OTLP_HEADERS. Homeport keeps serving and drops what does not fit into its buffer; this is logged once until an export succeeds',
     'what',
     'error',
   ),
@@ -99,7 +103,7 @@ export const LOG_EVENTS = {
   peer_listener_failed: cluster('error', 'the listener for other nodes failed', 'error'),
   peer_stream_over_memory: cluster(
     'warn',
-    'a client that another node serves, or whose node this one is, was disconnected: its unread bytes took too much memory',
+    'a client that nodes forward was disconnected: its unread bytes took too much memory',
     'address',
   ),
   peer_strangers_closed: cluster(
@@ -107,7 +111,7 @@ export const LOG_EVENTS = {
     '{connections} connections to the port for other nodes were closed before they had shown a certificate: too many were open',
     'connections',
   ),
-  peer_request_failed: cluster('warn', 'a message of another node could not be handled', 'topic', 'error'),
+  peer_request_failed: cluster('warn', 'a request of another node could not be handled', 'topic', 'error'),
   queue_strays_found: queue('warn', 'pending messages were missing in memory; they are sent now', 'strays'),
   queue_sweep_failed: queue('warn', 'due messages could not be compared with the store', 'error'),
   queue_due_not_read: queue('error', 'due messages could not be read; trying again', 'error'),
@@ -137,7 +141,7 @@ export const LOG_EVENTS = {
   queue_clock_unknown: queue('warn', 'cannot tell whether the clock was ahead, because the store is damaged', 'error'),
   queue_clock_set_back: queue(
     'warn',
-    'the clock was ahead and was set back; due times that were set meanwhile are moved back',
+    'the clock was ahead and was set back; due times from that period are moved back',
     'byMs',
   ),
   queue_clock_jumped: queue('warn', 'the clock was set ahead, or the machine was suspended', 'byMs'),
@@ -159,7 +163,7 @@ export const LOG_EVENTS = {
   ),
   schedule_moved_back: queue(
     'info',
-    'a schedule goes back to its next fire: the clock had been ahead',
+    'the next fire of a schedule was moved back: the clock had been ahead',
     'scheduleId',
     'fromAt',
     'toAt',
@@ -175,10 +179,10 @@ export const LOG_EVENTS = {
     'endItem',
     'error',
   ),
-  bulk_paused: bulk('warn', 'bulk actions pause: the store fails', 'pauseMs', 'error'),
+  bulk_paused: bulk('warn', 'bulk actions pause, because the store fails', 'pauseMs', 'error'),
 
   cluster_joined: cluster('info', 'this node has joined the cluster', 'node', 'incarnation'),
-  cluster_leader: cluster('info', 'this node is the leader from now on', 'node'),
+  cluster_leader: cluster('info', 'this node is now the leader', 'node'),
   cluster_leader_no_more: cluster('info', 'this node is no longer the leader', 'node'),
   cluster_node_dead: cluster(
     'warn',
@@ -188,19 +192,19 @@ export const LOG_EVENTS = {
   ),
   cluster_declared_dead: cluster(
     'error',
-    'the other nodes have declared this one dead, so its process ends; start it again',
+    'the other nodes have declared this node dead, so its process ends; start it again',
     'node',
     'error',
   ),
   cluster_partitions_given: cluster('info', 'partitions were handed over to other nodes', 'partitions', 'durationMs'),
   cluster_announcement_failed: cluster(
     'error',
-    'an announcement of another node was not handled; trying again',
+    'a notification of another node was not handled; trying again',
     'error',
   ),
   cluster_announcement_set_aside: cluster(
     'error',
-    'an announcement of another node can never be handled here; what it says holds on this node after its next start',
+    'a notification of another node cannot be handled here; its change takes effect on this node at the next start',
     'topic',
     'seq',
     'error',

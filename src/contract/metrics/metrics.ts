@@ -22,7 +22,7 @@ const gateway = declare('Gateway and databases')
 export const METRICS = {
   homeport_build_info: server(
     'gauge',
-    'Always 1; the labels say what runs.',
+    'Always 1; the labels name the versions that run.',
     ...['version', 'node', 'engine', 'engine_version', 'store'],
   ),
   homeport_problems: server(
@@ -34,24 +34,30 @@ export const METRICS = {
   homeport_disk_size_bytes: server('gauge', 'Size of the disk with the data directory.'),
   homeport_metrics_databases_omitted: server(
     'gauge',
-    'Databases without series of their own, because there are more than the option metricsDatabases allows.',
+    'Databases without separate series, because there are more than the option metricsDatabases allows.',
   ),
 
-  process_start_time_seconds: ofProcess('gauge', 'Start, Unix seconds.'),
-  process_cpu_seconds_total: ofProcess('counter', 'CPU time, without engines.'),
-  process_resident_memory_bytes: ofProcess('gauge', 'Memory, without engines.'),
+  process_start_time_seconds: ofProcess('gauge', 'Start time of the server process, Unix seconds.'),
+  process_cpu_seconds_total: ofProcess('counter', 'CPU time of the server process, without engines.'),
+  process_resident_memory_bytes: ofProcess('gauge', 'Resident memory of the server process, without engines.'),
   process_open_fds: ofProcess('gauge', 'Open file descriptors; Linux only.'),
   process_max_fds: ofProcess('gauge', 'Limit of open file descriptors; Linux only.'),
-  nodejs_heap_used_bytes: ofProcess('gauge', 'Memory of objects.'),
-  nodejs_external_memory_bytes: ofProcess('gauge', 'Memory of buffers and other memory outside of the heap.'),
-  nodejs_eventloop_utilization_ratio: ofProcess('gauge', 'Share of its life that the event loop was busy.'),
-  nodejs_eventloop_lag_mean_seconds: ofProcess('gauge', 'Mean delay of the event loop since the scrape before.'),
-  nodejs_eventloop_lag_p99_seconds: ofProcess('gauge', '99 % of the delays since the scrape before were shorter.'),
-  nodejs_eventloop_lag_max_seconds: ofProcess('gauge', 'Longest delay since the scrape before.'),
+  nodejs_heap_used_bytes: ofProcess('gauge', 'Used memory of the JavaScript heap.'),
+  nodejs_external_memory_bytes: ofProcess('gauge', 'Memory of buffers and other objects outside of the heap.'),
+  nodejs_eventloop_utilization_ratio: ofProcess(
+    'gauge',
+    'Share of the time since the start that the event loop was busy.',
+  ),
+  nodejs_eventloop_lag_mean_seconds: ofProcess('gauge', 'Mean delay of the event loop since the previous scrape.'),
+  nodejs_eventloop_lag_p99_seconds: ofProcess(
+    'gauge',
+    '99th percentile of the delays of the event loop since the previous scrape.',
+  ),
+  nodejs_eventloop_lag_max_seconds: ofProcess('gauge', 'Longest delay of the event loop since the previous scrape.'),
 
   homeport_store_transaction_duration_seconds: store(
     'histogram',
-    'From the call of a transaction to its result; of a write to its durable commit. access: read, write.',
+    'Time from the call of a transaction to its result; for a write, to its durable commit. access: read, write.',
     'access',
   ),
   homeport_store_transactions_pending: store('gauge', 'Transactions without a result. access: read, write.', 'access'),
@@ -65,18 +71,15 @@ export const METRICS = {
   homeport_store_size_bytes: store('gauge', 'Size of the file of the store (SQLite).'),
 
   homeport_queue_published_total: queue('counter', 'Messages that were accepted, without those of workflow runs.'),
-  homeport_queue_deduplicated_total: queue('counter', 'Messages that were not stored, because they were known.'),
+  homeport_queue_deduplicated_total: queue('counter', 'Messages that were not stored, because they were duplicates.'),
   homeport_queue_deliveries_total: queue(
     'counter',
     'Attempts that ended. outcome: delivered, retried (failed, tried again later), failed (for good), cancelled.',
     'outcome',
   ),
-  homeport_queue_delivery_duration_seconds: queue('histogram', 'From sending a request to its complete response.'),
-  homeport_queue_delivery_delay_seconds: queue('histogram', 'From when an attempt was due to when it was sent.'),
-  homeport_queue_delivery_attempts: queue(
-    'histogram',
-    'Attempts that a message took until it was delivered or failed.',
-  ),
+  homeport_queue_delivery_duration_seconds: queue('histogram', 'Time from sending a request to its complete response.'),
+  homeport_queue_delivery_delay_seconds: queue('histogram', 'Time from when an attempt was due to when it was sent.'),
+  homeport_queue_delivery_attempts: queue('histogram', 'Attempts per message until it was delivered or failed.'),
   homeport_queue_dead_letters_total: queue('counter', 'Messages that failed for good, without those of runs.'),
   homeport_queue_flow_control_waits_total: queue('counter', 'Times that a due message waited for a flow-control key.'),
   homeport_queue_deliveries_in_flight: queue('gauge', 'Requests in flight, without those open for more than 2 s.'),
@@ -84,7 +87,7 @@ export const METRICS = {
   homeport_queue_messages_in_memory: queue('gauge', 'Pending messages that the dispatcher holds in memory.'),
   homeport_queue_strays_total: queue(
     'counter',
-    'Pending messages that were missing in memory until a sweep found them. Only lost commits cause them, and lost hints of other nodes.',
+    'Pending messages that were missing in memory until a sweep found them. Causes: lost commits, lost hints of other nodes.',
   ),
   homeport_queue_messages: queue(
     'gauge',
@@ -121,26 +124,32 @@ export const METRICS = {
   ),
   homeport_workflow_call_duration_seconds: workflow('histogram', 'Time of one request of context.call.'),
   homeport_workflow_retries_total: workflow('counter', 'Requests of runs that failed and are tried again.'),
-  homeport_workflow_waits: workflow('gauge', 'Waits for an event that have not ended.'),
+  homeport_workflow_waits: workflow('gauge', 'Pending waits for events.'),
 
-  homeport_cluster_nodes: cluster('gauge', 'Nodes that take part, as this one sees it, with itself.'),
-  homeport_cluster_partitions: cluster('gauge', 'Partitions whose messages this node sends; 64 over all nodes.'),
-  homeport_cluster_leader: cluster('gauge', '1 on the node that does what only one does, 0 on the others.'),
+  homeport_cluster_nodes: cluster(
+    'gauge',
+    'Nodes that take part in the cluster, as this node sees it, itself included.',
+  ),
+  homeport_cluster_partitions: cluster(
+    'gauge',
+    'Partitions whose messages this node sends; all nodes together have 64.',
+  ),
+  homeport_cluster_leader: cluster('gauge', '1 on the leader, 0 on the other nodes.'),
   homeport_cluster_beats_missed_total: cluster(
     'counter',
-    'Beats of this node that failed, or that waited for the one before. After 4 s without a beat it sends nothing; after 5 s the others declare it dead.',
+    'Beats of this node that failed, or that waited for the previous beat. After 4 s without a beat it sends no messages; after 5 s the other nodes declare it dead.',
   ),
-  homeport_cluster_declared_dead_total: cluster('counter', 'Nodes that this one has declared dead.'),
+  homeport_cluster_declared_dead_total: cluster('counter', 'Nodes that this node has declared dead.'),
   homeport_cluster_announcements_total: cluster(
     'counter',
-    'Notifications that some node did not answer, so that they went through PostgreSQL and took up to 7 s.',
+    'Notifications that a node did not acknowledge, so they went through PostgreSQL and took up to 7 s.',
   ),
-  homeport_cluster_handover_seconds: cluster('histogram', 'Time of handing partitions over to other nodes.'),
+  homeport_cluster_handover_seconds: cluster('histogram', 'Time to hand partitions over to other nodes.'),
 
   homeport_bulk_actions_active: bulk('gauge', 'Bulk actions that are running.'),
   homeport_bulk_items_total: bulk(
     'counter',
-    'Items of bulk actions that were decided. outcome: succeeded, already_finished, already_cancelled, not_found, failed.',
+    'Items of bulk actions that got an outcome. outcome: succeeded, already_finished, already_cancelled, not_found, failed.',
     'outcome',
   ),
 
@@ -149,10 +158,14 @@ export const METRICS = {
     'Commands sent to engines. kind: reads, writes, scripts, others.',
     'kind',
   ),
-  homeport_gateway_bytes_total: gateway('counter', 'Bytes of clients. direction: in, out.', 'direction'),
+  homeport_gateway_bytes_total: gateway(
+    'counter',
+    'Bytes received from clients and sent to them. direction: in, out.',
+    'direction',
+  ),
   homeport_gateway_command_duration_seconds: gateway(
     'histogram',
-    'From sending a command to its reply; of commands sent together, one is measured. kind: reads, writes.',
+    'Time from sending a command to its reply; of commands sent together, one is measured. kind: reads, writes.',
     'kind',
   ),
   homeport_gateway_connections: gateway('gauge', 'Open client connections.'),
@@ -164,13 +177,10 @@ export const METRICS = {
   ),
   homeport_databases: gateway('gauge', 'Databases. state: awake, asleep, suspended.', 'state'),
   homeport_database_wake_ups_total: gateway('counter', 'Times that a sleeping database was woken.'),
-  homeport_database_promotions_total: gateway(
-    'counter',
-    'Databases that this node has taken over from a home that was lost.',
-  ),
+  homeport_database_promotions_total: gateway('counter', 'Databases that this node has taken over from a lost home.'),
   homeport_engine_failures_total: gateway(
     'counter',
-    'Engine processes that ended by themselves or did not start; each is started again.',
+    'Engine processes that ended unexpectedly or did not start; Homeport restarts each.',
   ),
   homeport_backups_total: gateway('counter', 'Backups that ended. outcome: completed, failed.', 'outcome'),
 
