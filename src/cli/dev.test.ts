@@ -51,9 +51,9 @@ it('`homeport dev` prefers a given option to its own default, also when the valu
 
 it('`homeport dev` refuses a directory for data that it would not keep', async () => {
   expect(await refusalOf(['--nodes', '3', '--data-dir', tempDir()])).toMatch(
-    /--nodes deletes all data.*leave out --data-dir/,
+    /--nodes deletes all data.*combined with --data-dir/,
   )
   expect(await refusalOf(['--ephemeral', '--store', 'sqlite'])).toMatch(
-    /--ephemeral deletes all data.*leave out --store/,
+    /--ephemeral deletes all data.*combined with --store/,
   )
 })

@@ -218,7 +218,7 @@ it('`homeport env` says what to do when there are no credentials', async () => {
   // A node of a cluster that has not made the first account.
   mkdirSync(dataDir)
   writeFileSync(join(dataDir, 'store-id'), 'id')
-  expect((await env()).err).toContain('Another server has made the first account, such as another node')
+  expect((await env()).err).toContain('Another server, such as another node, created the first account')
 })
 
 it('`homeport env` exits with 2 for an unknown flag, with a suggestion, and for an invalid value', async () => {

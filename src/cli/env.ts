@@ -87,7 +87,7 @@ function noKeysIfForbidden(error: unknown): typeof NO_KEYS {
 }
 
 const TOKEN_DELETED =
-  'The first queue token of the account was deleted, so QSTASH_TOKEN is empty. Use a token of your own (`homeport queue tokens create`), or make a new first one: POST /v2/qstash/rotate-token/{id}, with the `id` from GET /v2/qstash/user.\n'
+  'The first queue token of the account was deleted, so QSTASH_TOKEN is empty. Use a token of your own (`homeport queue tokens create`), or create a new first one: POST /v2/qstash/rotate-token/{id}, with the `id` from GET /v2/qstash/user.\n'
 
 /** The fields of a database record that this command needs; other fields are ignored. */
 const ReachableSchema = Type.Object({

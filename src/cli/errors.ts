@@ -19,7 +19,7 @@ export const notFound = (problem: string, options?: ErrorOptions): HomeportError
 /** The error of a command that finds no credentials of the first account in a data directory. */
 export function noCredentialsAt(path: string): HomeportError {
   const others = existsSync(join(dirname(path), 'store-id'))
-    ? 'Another server has made the first account, such as another node: run this there, or `homeport login` with an API key. If nobody has them any more, stop this server and run `homeport credentials reset`.'
+    ? 'Another server, such as another node, created the first account: run this command there, or `homeport login` with an API key. If the credentials are lost, stop this server and run `homeport credentials reset`.'
     : 'Start the server once (npm start), set its --data-dir, or create a profile of another server with `homeport login`.'
   return new HomeportError('cli_no_credentials', { problem: `There are no credentials at ${path}. ${others}` })
 }

@@ -55,7 +55,7 @@ const ENTRIES: readonly Entry[] = [
   ),
   entry(
     'restore',
-    'make a data directory of a backup of the whole service',
+    'create a data directory from a backup of the whole service',
     here,
     async () => (await import('./backup/restore.js')).restoreCommand,
   ),
@@ -84,7 +84,7 @@ const ENTRIES: readonly Entry[] = [
   entry('bulk', 'bulk actions', server, async () => (await import('./bulk/index.js')).bulkCommand),
   entry(
     'alerts',
-    'be notified of what needs a person',
+    'alerts: rules, channels, silences and history',
     server,
     async () => (await import('./alerts/index.js')).alertsCommand,
   ),

@@ -26,7 +26,7 @@ export function upgradeCommand(io: Io, end: (code: ExitCode) => void): Command {
       'ask the npm registry for the newest version and say how to upgrade. The request names the package only, nothing ' +
         'about this installation',
     )
-    .option('--check', 'what the command does anyway: it never installs anything', true)
+    .option('--check', 'only check; the default, as the command never installs anything', true)
     .option('--registry <url>', 'the npm registry', REGISTRY)
     .option('--json', 'print one JSON object instead', false)
   addExamples(command, ['homeport upgrade --check'])

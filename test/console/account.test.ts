@@ -344,7 +344,7 @@ it('the console searches the audit log on the server, and continues where a sear
   addAuditEntries(2 * MOST_AUDIT_SEARCHED)
   await page.getByLabel('Search the entries').fill('CREATE api key')
   await page.getByText('0 entries found so far; older ones are not searched yet').waitFor()
-  await page.getByRole('button', { name: 'Search on from Jan 2, 2030' }).click()
+  await page.getByRole('button', { name: 'Search further from Jan 2, 2030' }).click()
   await page.getByRole('button', { name: 'Search to the next match' }).click()
   await page.getByRole('button', { name: 'Create API Key' }).first().waitFor()
 })

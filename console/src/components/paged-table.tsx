@@ -88,7 +88,7 @@ function FoundRows({ pages: { isPlaceholderData, hasNextPage }, count }: { pages
 }
 
 const onwardOf = ({ toMs, onward = 'Search further' }: Partial<Searched> = {}): string =>
-  toMs === undefined ? onward : `Search on from ${dateTime(toMs)}`
+  toMs === undefined ? onward : `Search further from ${dateTime(toMs)}`
 
 /** Loads page by page until a new row is found, or no page is left. */
 function useNextMatch(

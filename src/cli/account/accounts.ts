@@ -189,7 +189,7 @@ const deleteCommand = remote<object, [string]>({
 })
 
 /** `homeport accounts`: for the operator of the server. */
-export const accountsCommand = group('accounts', 'give accounts to others, suspend and delete them (operator)', [
+export const accountsCommand = group('accounts', 'create, suspend and delete accounts of others (operator)', [
   listCommand,
   createCommand,
   limitsCommand,

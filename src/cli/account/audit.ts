@@ -38,5 +38,5 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
 function continuationOf(headers: Headers): string | undefined {
   const logId = headers.get(SEARCHED_TO)
   const time = momentOfSeconds(Number(headers.get(SEARCHED_TO_TIME)))
-  return logId === null ? undefined : `Searched as far as ${time}. Search on: --before ${logId}`
+  return logId === null ? undefined : `Searched as far as ${time}. Continue with: --before ${logId}`
 }

@@ -92,7 +92,7 @@ const historyCommand = remote<{ count: number; cursor?: string; rule?: AlertKind
 })
 
 /** `homeport alerts`. */
-export const alertsCommand = group('alerts', 'be notified of what needs a person', [
+export const alertsCommand = group('alerts', 'alerts: rules, channels, silences and history', [
   channelsCommand,
   addCommand,
   updateCommand,

@@ -20,7 +20,7 @@ const makeBackup = remote<BackupFlags>({
   flags: (command) =>
     command
       .option('--to <place>', 'a folder on the machine of the server, or s3://bucket/prefix')
-      .option('--keep <number>', 'then remove all but this many backups from it'),
+      .option('--keep <number>', 'then delete all but this many backups at that place'),
   examples: [
     'homeport backup --to /var/backups/homeport --keep 7',
     'homeport backup --to s3://backups/homeport',
@@ -29,7 +29,7 @@ const makeBackup = remote<BackupFlags>({
     'homeport restore --from /var/backups/homeport --data-dir ./restored',
   ],
   run: async (session, { to, keep }) => {
-    if (to === undefined) throw misused('Say where to: --to /var/backups/homeport.')
+    if (to === undefined) throw misused('Name the place of the backup: --to /var/backups/homeport.')
     if (/^\w+:\/\//.test(to) && !parseObjectPlace(to)) throw misused('--to must be a folder, or s3://bucket/prefix.')
     if (keep !== undefined && !/^[1-9]\d{0,4}$/.test(keep)) throw misused('--keep must be a whole number from 1.')
     const body = { to: parseObjectPlace(to) ? to : resolve(to), ...(keep !== undefined && { keep: Number(keep) }) }

@@ -57,7 +57,7 @@ export const listCommand: CommandMaker = (io, end) => {
 /** `homeport backup verify`: checks every file, the store, and every database, which it loads in an engine. */
 export const verifyCommand: CommandMaker = (io, end) => {
   const command = new Command('verify').description(
-    'check every file and the store of a backup, and load every database in an engine',
+    'check every file and the store of a backup, and load every database into an engine',
   )
   addSourceFlags(jsonFlag(command), 'a backup, or the place of several: the newest of them', ENGINE_FLAGS)
   addExamples(command, ['homeport backup verify --from /var/backups/homeport'])

@@ -13,7 +13,7 @@ interface RestoreFlags {
 /** `homeport restore`: creates a data directory from a backup of the whole service. */
 export const restoreCommand: CommandMaker = (io, end) => {
   const command = new Command('restore')
-    .description('make a new data directory of a backup of the whole service; no server is needed')
+    .description('create a new data directory from a backup of the whole service; needs no server')
     .requiredOption('--data-dir <directory>', 'the new data directory; must be missing or empty')
   addSourceFlags(command, 'a backup, or the place of several: the newest of them')
   addExamples(command, [

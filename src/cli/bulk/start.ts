@@ -33,7 +33,7 @@ const startFlags = (command: Command): Command =>
     .option('--rate <items>', 'most items per second', wholeNumber(1))
     .option('--fence-until <date>', 'refuse matching triggers until this time: "1h" from now, or a date', futureInstant)
     .option('--clock <clock>', 'with an undo: when deliveries are due: original, hold or now', oneOf(CLOCKS))
-    .option('--hold-clock', 'with pauseRuns: move sleeps and timeouts later by the time of the pause')
+    .option('--hold-clock', 'with pauseRuns: move sleeps and timeouts later by the length of the pause')
     .option('--dry-run', 'change nothing; print how many items match, and some of them', false)
     .option('--watch', 'follow the action to its end', false)
 

@@ -109,7 +109,7 @@ const dailyCommand = remote<object, [string, 'on' | 'off']>({
 
 const storedCommand = remote<{ database?: string }>({
   name: 'stored',
-  summary: 'list what object storage has, also of other servers and of deleted databases',
+  summary: 'list the backups in object storage, including those of other servers and of deleted databases',
   flags: (command) => command.option('--database <id>', 'only the backups of this database'),
   examples: ['homeport db backups stored'],
   run: async ({ api, io, show }, { database }) => {
@@ -121,7 +121,7 @@ const storedCommand = remote<{ database?: string }>({
 
 const fetchCommand = remote<{ into: string; name?: string }>({
   name: 'fetch',
-  summary: 'make a backup in object storage a backup of a database, after loading it once',
+  summary: 'copy a backup from object storage to a database, after loading it once to verify it',
   args: [['<object>', 'database id and backup id, from `homeport db backups stored`']],
   flags: (command) =>
     command

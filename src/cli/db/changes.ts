@@ -202,7 +202,7 @@ const suspendCommand = remote({
 
 const resumeCommand = remote({
   name: 'resume',
-  summary: 'let a database serve again that was suspended by its owner',
+  summary: 'end the suspension of a database by its owner',
   args: [DATABASE],
   examples: ['homeport db resume shop'],
   run: async (session, _, wanted) => {
@@ -221,13 +221,13 @@ export const changeCommands = [
   tlsCommand,
   switchCommand({
     name: 'eviction',
-    summary: 'evict least recently used keys of a full database, or refuse writes',
+    summary: 'enable or disable eviction: a full database evicts least recently used keys, or refuses writes',
     on: enableEviction,
     off: disableEviction,
   }),
   switchCommand({
     name: 'auto-upgrade',
-    summary: 'move a database that outgrows its plan to the next plan, or not',
+    summary: 'enable or disable the move to the next plan when a database outgrows its plan',
     on: enableAutoUpgrade,
     off: disableAutoUpgrade,
   }),

@@ -32,7 +32,7 @@ export const exportCommand = remote<object, [string, string]>({
 })
 
 const NO_OUTPUT =
-  'An RDB file is written to a file, not to the standard output: only a whole file can be checked. Name one.'
+  'An RDB export cannot go to the standard output, because only a complete file can be verified. Name a file.'
 
 /** Downloads a backup. It replaces the file only if the checksum matches. */
 async function download(api: Api, { database_id: id, backup_id }: BackupRecord, file: string): Promise<void> {

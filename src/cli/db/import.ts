@@ -15,7 +15,7 @@ const POLL_MS = 500
 /** `homeport db import`: replaces the data of a database with a file or the data of another server. */
 export const importCommand = remote<object, [string, string]>({
   name: 'import',
-  summary: 'replace the data of a database with an RDB file or another server, after a safety backup',
+  summary: 'replace the data of a database with an RDB file or the data of another server, after a safety backup',
   args: [
     DATABASE,
     ['<source>', 'an RDB file, or "-" to read a redis:// or rediss:// URL with its password from the standard input'],

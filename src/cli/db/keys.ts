@@ -146,7 +146,7 @@ const importCommand = remote<ImportFlags, [string, string]>({
 const summaryOf = (totals: Readonly<Record<ImportedKey['outcome'], number>>, end: ImportEnd): string => {
   const counts = IMPORT_OUTCOMES.filter((outcome) => outcome === 'imported' || totals[outcome] > 0)
   const text = counts.map((outcome) => `${figure(totals[outcome])} ${outcome}`).join(', ')
-  return `${text}\n${end === 'cut' ? 'The file ends early: keys behind its last line are missing.\n' : ''}`
+  return `${text}\n${end === 'cut' ? 'The file ends early: keys after its last line are missing.\n' : ''}`
 }
 
 const lineOf = ({ line, name, outcome, problem }: ImportedKey): string =>

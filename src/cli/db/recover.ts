@@ -6,12 +6,12 @@ import { DATABASE, databaseNamed } from './find.js'
 /** `homeport db recover`: recreates a database whose node is gone at another node. */
 export const recoverCommand = remote<{ from?: string; node?: string }>({
   name: 'recover',
-  summary: 'recreate a database whose node is gone at a living node, from a backup in object storage',
+  summary: 'recreate a database whose node is gone on a live node, from a backup in object storage',
   args: [DATABASE],
   flags: (command) =>
     command
       .option('--from <backup>', 'id of the backup (default: the newest one in object storage)')
-      .option('--node <name>', 'the node that is to serve it (default: the one that answers)'),
+      .option('--node <name>', 'the node that serves it from then on (default: the one that answers)'),
   isDestructive: true,
   examples: ['homeport db recover 3f2a9c1e-1b2c --from bak_1b2c --node b'],
   run: async ({ api, show, say, confirm }, { from, node }, wanted) => {

@@ -92,6 +92,6 @@ it('the doctor reports a missing store, and the entries of the quarantine', asyn
   expect(of('quarantine')).toMatchObject({ status: 'warn', found: expect.stringContaining('entry-1') })
   const note = { kind: 'database', databaseId: 'd', from: 'databases/d/r', reason: movedReason('b'), movedAt: 1 }
   writeFileSync(join(dataDir, 'quarantine', 'entry-1', 'note.json'), JSON.stringify(note))
-  const moved = { status: 'ok', found: 'old files of 1 database at other nodes now' }
+  const moved = { status: 'ok', found: 'old files of 1 database that other nodes serve now' }
   expect((await diagnose(dataDir)).of('quarantine')).toMatchObject(moved)
 })

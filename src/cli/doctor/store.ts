@@ -23,7 +23,8 @@ export async function checkStore(config: Config, depth: CheckDepth): Promise<Fin
     const report = await checkSqliteStore(dataDir, depth)
     const guarantee = 'sqlite, write-ahead log, synchronous FULL: a 2xx is sent when the commit is on disk'
     if (report.kind !== 'absent' || !(await hasDatabases(dataDir))) return judge(config, report, guarantee)
-    const todo = 'Put the store back. Without it the server refuses to start here, unless --accept-unknown-data is set.'
+    const todo =
+      'Restore homeport.sqlite. Without it the server does not start here, unless --accept-unknown-data is set.'
     return [fail('store', `homeport.sqlite is missing, and ${dataDir} holds databases`, todo)]
   }
   const place = describeStore(store)
@@ -116,7 +117,7 @@ export async function checkQuarantine({ dataDir }: Config): Promise<Finding> {
   if (all.length === 0) return ok('quarantine', 'empty')
   const entries = all.filter((entry) => !hasMoved(entry))
   if (entries.length === 0)
-    return ok('quarantine', `old files of ${counted(all.length, 'database')} at other nodes now`)
+    return ok('quarantine', `old files of ${counted(all.length, 'database')} that other nodes serve now`)
   const found = `${entries.length} in quarantine: ${shown(entries.map(({ id, from }) => `${id} (${from})`))}`
   return warn('quarantine', found, 'Bring an entry back with `homeport db adopt <id>`. Old entries are deleted.')
 }

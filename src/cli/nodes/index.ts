@@ -69,7 +69,7 @@ async function whenEmpty({ api }: Session, name: string): Promise<void> {
   for (;;) {
     const node = (await api.call(listNodes)).find((one) => one.name === name)
     if (node?.state === 'live') {
-      throw failedWith(`${name} does not drain any more: it was resumed meanwhile.`)
+      throw failedWith(`${name} no longer drains: it was resumed meanwhile.`)
     }
     if (!node || (node.partitions === 0 && node.databases === 0)) return
     const found = `${counted(node.partitions, 'partition')} and ${counted(node.databases, 'database')}`
@@ -85,7 +85,7 @@ const isLeft = async (api: Session['api'], name: string): Promise<boolean> =>
 
 const stuck = (name: string, left: string): HomeportError =>
   failedWith(
-    `${left} stay at ${name}, which goes on draining. Most likely no other node that runs can take them, or none that serves their region and has capacity: start one. The log of ${name} says more (event database_move_failed). Databases that stay do not answer while ${name} is stopped.`,
+    `${left} stay at ${name}, which continues to drain. Probably no other running node of their region has capacity for them: start one. The log of ${name} says more (event database_move_failed). Databases that stay do not answer while ${name} is stopped.`,
   )
 
 const resumeCommand = remote<object, [string]>({
@@ -95,13 +95,13 @@ const resumeCommand = remote<object, [string]>({
   examples: ['homeport nodes resume b'],
   run: async ({ api, say }, _, name) => {
     await api.call(resumeNode, { params: { name } })
-    say(`${name} takes part again.`)
+    say(`${name} takes work again.`)
   },
 })
 
 const moveCommand = remote<{ readonly to: string; readonly wait?: false }, [string]>({
   name: 'move',
-  summary: 'make another node the home of a database, while it serves',
+  summary: 'move a database to another node, while it serves',
   args: [['<database>', ANY_DATABASE]],
   flags: (command) =>
     command
@@ -161,7 +161,10 @@ const removeCommand = remote<{ readonly loseDatabases?: true }, [string]>({
   summary: 'forget a node that was stopped or is dead',
   args: [NODE],
   flags: (command) =>
-    command.option('--lose-databases', 'also one that is the home of databases, and gone for good with its disk'),
+    command.option(
+      '--lose-databases',
+      'also remove a node that is the home of databases and is gone for good with its disk',
+    ),
   isDestructive: true,
   examples: ['homeport nodes remove b', 'homeport nodes remove b --lose-databases'],
   run: async ({ api, say, confirm }, { loseDatabases = false }, name) => {

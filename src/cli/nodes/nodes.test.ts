@@ -33,5 +33,5 @@ it('`nodes drain` waits while something moves, and then says which databases sta
   clock.mockRestore()
   vi.unstubAllEnvs()
   expect([code, looks.length < 4]).toEqual([1, true])
-  expect(err).toContain('0 partitions and 2 databases stay at b, which goes on draining')
+  expect(err).toContain('0 partitions and 2 databases stay at b, which continues to drain')
 })

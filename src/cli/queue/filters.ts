@@ -58,7 +58,7 @@ interface ListPage {
 export const moreBelow = ({ cursor, searchedTo }: ListPage): string => {
   if (cursor === undefined) return ''
   if (searchedTo === undefined) return `More entries: --cursor ${cursor}\n`
-  return `Searched as far as ${moment(searchedTo)}. Search on: --cursor ${cursor}\n`
+  return `Searched as far as ${moment(searchedTo)}. Continue with: --cursor ${cursor}\n`
 }
 
 /** The text of a page of search results. `what`: the noun in plural. `table`: builds the table if there are rows. */

@@ -77,7 +77,7 @@ export function deliveryFlags(command: Command, refused?: Refused): Command {
   if (refused !== 'priority')
     command.option(
       '--priority <seconds>',
-      'counts as due so much earlier when it waits with others; negative: later',
+      'counts as due this much earlier when it waits with others; negative: later',
       signed,
     )
   return command

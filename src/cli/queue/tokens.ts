@@ -20,7 +20,7 @@ interface TeamOption {
   readonly team?: string
 }
 
-const TEAM = ['--team <team>', 'id or name of the team (default: the account or team of the key that asks)'] as const
+const TEAM = ['--team <team>', 'id or name of the team (default: the account or team of the current key)'] as const
 
 const scopeText = ({ scope, queue, flow_control_key }: QueueToken): string =>
   [scope, queue ?? flow_control_key].filter((part) => part !== undefined).join(' ')
@@ -36,7 +36,7 @@ const table = (io: Io, rows: readonly QueueToken[]): string =>
       { title: 'ID', value: (one) => one.token_id },
     ],
     rows,
-    'There are no queue tokens but the first one of the account.\n',
+    'There are no queue tokens besides the first one of the account.\n',
   )
 
 const listCommand = remote<TeamOption>({
@@ -118,7 +118,7 @@ const deleteCommand = remote<TeamOption, [string]>({
   run: async ({ api, show, confirm }, { team }, wanted) => {
     const query = given({ team_id: await teamIdOf(api, team) })
     const { id, name } = await tokenNamed(api, wanted, query)
-    await confirm(`End the queue token "${name}"? Programs that use it are refused from then on.`)
+    await confirm(`Delete the queue token "${name}"? Programs that use it are refused from then on.`)
     const answer = await api.call(deleteQueueToken, { params: { id }, query })
     show(answer, () => `deleted ${id}\n`)
   },

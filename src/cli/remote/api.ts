@@ -162,7 +162,8 @@ async function refusalOf(response: Response, origin: string): Promise<HomeportEr
   if (typeof error !== 'string')
     return new HomeportError('server_refused', { status, said: `The server responded with ${status} and no reason.` })
   if (status === 404 && error.startsWith('There is no operation ')) return wrongService(response, origin)
-  const said = status === 401 ? `${withCommands(error)} This command used those of ${origin}.` : withCommands(error)
+  const said =
+    status === 401 ? `${withCommands(error)} This command used the credentials of ${origin}.` : withCommands(error)
   return new HomeportError('server_refused', { status, said })
 }
 

@@ -87,7 +87,7 @@ const MOST_EVENTS = 100
 /** `homeport runs events`. */
 export const eventsCommand = remote<EventOptions, [string?]>({
   name: 'events',
-  summary: 'list the events that came in the last days, and what they did',
+  summary: 'list the events of the last 3 days, and what each one did',
   args: [['[event]', 'id of the event (default: all events)']],
   flags: (command) => {
     command.option('--prefix <text>', 'only events whose id begins with this text')
@@ -109,7 +109,7 @@ export const eventsCommand = remote<EventOptions, [string?]>({
       { title: 'RUNS', cuts: true, value: (one) => one.workflowRunIds.join(', ') },
     ]
     const text = () => renderTable(io, columns, page.events) + moreBelow(page)
-    show(page, () => (page.events.length === 0 ? 'No event came.\n' : text()))
+    show(page, () => (page.events.length === 0 ? 'There are no events.\n' : text()))
   },
 })
 

@@ -41,7 +41,7 @@ const pauseCommand = remote<PauseOptions>({
   args: [URL],
   flags: (command: Command) =>
     command
-      .option('--hold-clock', 'move sleeps and timeouts later by the time of the pause', false)
+      .option('--hold-clock', 'move sleeps and timeouts later by the length of the pause', false)
       .option('--reason <text>', 'why; shown by the runs and in the audit log'),
   examples: ['homeport workflows pause https://example.com/api/order --reason maintenance'],
   run: async (session, { holdClock, reason }, workflowUrl) => {

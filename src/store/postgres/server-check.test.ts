@@ -48,7 +48,7 @@ it.each([
   [{}, { freeForAll: 5 }, 'warn', 'space for 5 connections, 12 are needed'],
   [{}, { roleLimit: 3, databaseLimit: 30 }, 'warn', 'space for 3 connections, 12 are needed'],
   [{}, { nodes: 3, roleLimit: 40 }, 'warn', 'space for 40 connections, 41 are needed by 3 nodes'],
-  [{}, { lock_timeout: '0' }, 'warn', 'it does not keep our time limits'],
+  [{}, { lock_timeout: '0' }, 'warn', 'it does not keep the time limits of Homeport'],
   [{}, { isEncrypted: 0 }, 'warn', 'the connection is not encrypted'],
   [{}, { oldestTransactionSeconds: 1_000 }, 'warn', 'a transaction has been open for 16 minutes'],
   [{}, { idleSlots: 'old' }, 'warn', 'unused replication slot: old'],

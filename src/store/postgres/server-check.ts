@@ -217,7 +217,9 @@ function judgeRest(server: ServerFacts, settings: ServerSettings): ServerFinding
   if (
     ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'].some((name) => isUnset(settings, name))
   ) {
-    findings.push(warn('it does not keep our time limits', 'Something between resets settings: connect directly.'))
+    findings.push(
+      warn('it does not keep the time limits of Homeport', 'A proxy in between resets settings: connect directly.'),
+    )
   }
   if (settings.isEncrypted !== 1 && settings.isLocal !== 1 && !server.isPooled) {
     findings.push(warn('the connection is not encrypted', 'Add ?sslmode=verify-full to the URL.'))

@@ -122,7 +122,7 @@ function columnsFor(canWrite: boolean): Column<ClusterNode>[] {
 
 function Actions({ node: { name, state } }: { node: ClusterNode }) {
   const params = { name }
-  const resume = useChange(resumeNode, { refreshes: [listNodes], done: `${name} takes part again.` })
+  const resume = useChange(resumeNode, { refreshes: [listNodes], done: `${name} takes work again.` })
   const drain = () =>
     confirm({
       title: `Drain ${name}`,

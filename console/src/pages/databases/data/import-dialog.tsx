@@ -126,7 +126,7 @@ function Import({ plane, database, onClose, onImported }: Omit<ImportDialogProps
         ) : null}
         <Refusal error={task.error} />
         {task.data === 'cut' ? (
-          <Alert color="orange">The file ends early: keys behind its last line are missing in it.</Alert>
+          <Alert color="orange">The file ends early: keys after its last line are missing in it.</Alert>
         ) : null}
         {hasEnded ? <Outcomes run={run} database={database} /> : null}
         <Group justify="flex-end" gap="xs">
