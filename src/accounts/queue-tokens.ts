@@ -163,7 +163,7 @@ function scopeNameOf({ scope = 'all', queue, flow_control_key }: CreateQueueToke
 
 function misnamed(field: string, scope: string, isNeeded: boolean): HomeportError {
   const problem = isNeeded
-    ? `The scope \`${scope}\` needs \`${field}\`, the one that the token is for.`
+    ? `The scope \`${scope}\` requires \`${field}\`: the name that the token is limited to.`
     : `\`${field}\` belongs to the scope \`${scope}\`. Send that scope, or leave \`${field}\` out.`
   return new HomeportError('invalid_request', { problem })
 }

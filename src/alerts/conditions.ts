@@ -91,8 +91,8 @@ function budgetConditions({ accountId, databaseId, name, budget, spent }: Watche
       severity: isSpent ? 'error' : 'warning',
       title: `The database "${name}" has spent ${Math.floor(percent)} % of its budget: ${dollars(spent)} of ${dollars(budget)} this month.`,
       advice: isSpent
-        ? 'It is suspended until the month turns. Raise the budget to resume it.'
-        : 'At 100 % it is suspended until the month turns. Raise the budget if it should serve on.',
+        ? 'It is suspended until the month ends. Raise the budget to resume it.'
+        : 'At 100 % it is suspended until the month ends. Raise the budget to avoid that.',
     }),
   ]
 }
@@ -130,7 +130,7 @@ function backupConditions({ account_id, database_id, name, created_at, newest }:
     condition('backup_old', { accountId: account_id, subject: database_id }, 1, {
       severity: 'error',
       title: `The database "${name}" ${found}, although it has daily backups.`,
-      advice: 'Make one with `homeport db backup`; its answer says what is in the way.',
+      advice: 'Create one with `homeport db backup`; its error says what prevents it.',
     }),
   ]
 }
@@ -139,7 +139,7 @@ function failingCondition({ account_id, database_id, name, failure }: FailingBac
   return condition('backup_failed', { accountId: account_id, subject: database_id }, 1, {
     severity: 'error',
     title: `The newest backup of the database "${name}" failed: ${(failure ?? 'no reason is known').slice(0, 300)}`,
-    advice: 'Make one with `homeport db backup`; its answer says what is in the way.',
+    advice: 'Create one with `homeport db backup`; its error says what prevents it.',
   })
 }
 

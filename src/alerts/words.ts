@@ -75,7 +75,9 @@ export function slackBody({ alert, heldBack, isTest, link }: Notice): object {
     `${isTest ? ':white_check_mark:' : signOf(alert)} *${escaped(alert.title)}*`,
     ...(alert.status === 'resolved' ? [] : [escaped(alert.advice)]),
     ...alert.examples.map(({ id, text }) => `• \`${escaped(id).replace(/`/g, "'")}\` ${escaped(text)}`),
-    ...(heldBack > 0 ? [`${counted(heldBack, 'notification', 'notifications')} before this one held back.`] : []),
+    ...(heldBack > 0
+      ? [`${counted(heldBack, 'earlier notification was', 'earlier notifications were')} held back.`]
+      : []),
     `<${link}|Open the alerts>`,
   ]
   return { text: lines.join('\n') }

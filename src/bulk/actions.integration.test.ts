@@ -106,7 +106,7 @@ describeOnSampledStore('bulk actions', (openStore) => {
     expect(page.cursor).toBeUndefined()
     expect(page.outcomes).toMatchObject([
       { workflowRunId: ids[3] },
-      { workflowRunId: ids[1_100], error: 'The run had been cancelled before.' },
+      { workflowRunId: ids[1_100], error: 'The run was already cancelled.' },
       { workflowRunId: ids[2_200] },
     ])
   })

@@ -67,7 +67,7 @@ describeOnSampledStore('pause of many runs', (openStore) => {
     const again = await act('pauseRuns', { workflowRunIds: [...ids.slice(0, 2), 'wfr_none'] })
     expect(again).toMatchObject({ matched: 3, outcomes: { paused: 0, alreadyFinished: 2, notFound: 1 } })
     const { outcomes } = await bodyOf<{ outcomes: object[] }>('GET', `${ACTIONS}/${again.actionId}/outcomes`)
-    expect(outcomes[0]).toMatchObject({ outcome: 'alreadyFinished', error: 'The run was paused before.' })
+    expect(outcomes[0]).toMatchObject({ outcome: 'alreadyFinished', error: 'The run is already paused.' })
 
     await trigger(3, 'many', '1h')
     const look2 = await server.ask('POST', ACTIONS, { kind: 'pauseRuns', selector: { label: 'many' }, dryRun: true })

@@ -154,9 +154,9 @@ function suite(openStore: OpenStore): void {
     const undone = await finished(await server.ask('POST', `${ACTIONS}/${actionId}/undo`))
     expect(undone).toMatchObject({ matched: 1, outcomes: { undone: 0, failed: 1 } })
     const { outcomes } = await bodyOf<{ outcomes: object[] }>('GET', `${ACTIONS}/${undone.actionId}/outcomes`)
-    expect(outcomes).toMatchObject([{ outcome: 'failed', error: expect.stringContaining('did not keep') }])
+    expect(outcomes).toMatchObject([{ outcome: 'failed', error: expect.stringContaining('did not store') }])
     const alone = await server.ask('POST', `${RUNS}/${runId}/undo`)
-    expect(alone).toMatchObject({ status: 409, body: { error: expect.stringContaining('did not keep') } })
+    expect(alone).toMatchObject({ status: 409, body: { error: expect.stringContaining('did not store') } })
     expect(await runsOf('old')).toMatchObject([{ workflowState: 'RUN_CANCELED' }])
   })
 

@@ -158,8 +158,8 @@ export class Losses {
   }
 
   #report({ database_id: subject, account_id: accountId, name }: DatabaseRow, loss: StoredLoss): void {
-    const seen = loss.lastWholeAtMs === undefined ? '' : ` It was last seen whole at ${timeOf(loss.lastWholeAtMs)}.`
-    const kept = loss.keptIn === undefined ? '' : ` What was cut off is kept in quarantine/${loss.keptIn}.`
+    const seen = loss.lastWholeAtMs === undefined ? '' : ` It was last complete at ${timeOf(loss.lastWholeAtMs)}.`
+    const kept = loss.keptIn === undefined ? '' : ` The part that was cut off is kept in quarantine/${loss.keptIn}.`
     const since = `Found at ${timeOf(loss.sinceMs)}.`
     const id = subject
     this.#deps.problems.report({
@@ -175,7 +175,7 @@ export class Losses {
         : {
             kind: 'data_missing',
             title: `The database "${name}" does not serve: ${loss.what}. ${since}${seen}`,
-            advice: `Bring the files back, or restore a backup: homeport db restore ${id}. To continue without the data: homeport db accept-loss ${id}.`,
+            advice: `Restore the files, or restore a backup: homeport db restore ${id}. To continue without the data: homeport db accept-loss ${id}.`,
           }),
     })
   }

@@ -55,13 +55,13 @@ export async function deleteEngineFiles(paths: EnginePaths): Promise<void> {
 const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapshot: string])[] = [
   [
     /Can't handle RDB format version/,
-    'its data was written by a newer engine, or one of another kind, than is installed',
-    'it was written by a newer engine, or one of another kind, than is installed',
+    'its data was written by a newer engine than is installed, or by one of another kind',
+    'it was written by a newer engine than is installed, or by one of another kind',
   ],
   [
     /Wrong signature trying to load DB/,
     'its data was written by an engine of another kind than is installed',
-    'the engine cannot load it, as no engine of its kind has written it',
+    'the engine cannot load it, because an engine of another kind wrote it',
   ],
   [
     /Out Of Memory allocating/,
@@ -70,8 +70,8 @@ const UNREADABLE: readonly (readonly [message: RegExp, ofData: string, ofSnapsho
   ],
   [
     /configured to handle more than 1 databases/,
-    'its data has other databases than 0',
-    'it has keys in other databases than 0, and there is only that one here',
+    'its data has keys in databases other than 0',
+    'it has keys in databases other than 0, the only one that Homeport has',
   ],
   [
     /Permission denied|\bEACCES\b|\bEPERM\b/i,

@@ -126,7 +126,7 @@ export class HealthCheck {
     this.#silentChecks = this.#ping.kind !== 'answered' && !isWorking ? this.#silentChecks + 1 : 0
     const maxSilent = sample ? MAX_SILENT_CHECKS : MAX_SILENT_CHECKS_WITHOUT_PROC
     if (this.#stoppedChecks >= MAX_STOPPED_CHECKS) this.#reportHung('its process was stopped')
-    else if (this.#silentChecks >= maxSilent) this.#reportHung('it neither answered nor worked')
+    else if (this.#silentChecks >= maxSilent) this.#reportHung('it neither answered nor used the processor')
   }
 
   #reportHung(observation: string): void {

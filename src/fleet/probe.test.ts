@@ -33,8 +33,8 @@ describe('probing', () => {
   const SAYS_VERSION = '[ "$1" = --version ] && echo "Redis server v=7.0.1 sha=0" && exit 0'
 
   test.each([
-    ['is no engine', 'echo hello', 'it is no Redis or Valkey'],
-    ['crashes', 'kill -SEGV $$', 'it ends with SIGSEGV'],
+    ['is no engine', 'echo hello', 'it is not Redis or Valkey'],
+    ['crashes', 'kill -SEGV $$', 'it ended with SIGSEGV'],
     [
       'lacks a library',
       'echo libjemalloc.so.2 is missing >&2; exit 127',
@@ -53,7 +53,7 @@ describe('probing', () => {
 
   test('names a file that may not be run', async () => {
     const binary = programOf('exit 0', 0o644)
-    const problem = 'it is no file that this user may run'
+    const problem = 'it is not a file that this user may run'
     await expect(probeEngine(binary)).rejects.toMatchObject({ code: 'engine_unusable', details: { binary, problem } })
   })
 

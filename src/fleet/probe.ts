@@ -63,7 +63,8 @@ function failureOf(error: unknown): string {
   if ('killed' in error && error.killed === true)
     return `it does not answer --version within ${RUN_TIMEOUT_MS / 1_000} s`
   const said = 'stderr' in error ? lastLineOf(String(error.stderr)) : ''
-  const ended = 'signal' in error && error.signal ? `it ends with ${error.signal}` : `it ends with code ${error.code}`
+  const ended =
+    'signal' in error && error.signal ? `it ended with ${error.signal}` : `it exited with code ${error.code}`
   return said === '' ? ended : `${ended} and says "${said}"`
 }
 
@@ -83,7 +84,7 @@ async function findBinary(desired: string | undefined): Promise<string> {
     if (path) return path
   }
   if (desired?.includes('/') && (await isThere(desired)))
-    throw unusable(desired, 'it is no file that this user may run')
+    throw unusable(desired, 'it is not a file that this user may run')
   throw new HomeportError('engine_missing', { looked: names.join(' and ') })
 }
 
@@ -138,7 +139,7 @@ async function abilitiesOrNone(binary: string, version: string): Promise<Abiliti
 export async function probeEngine(binary?: string): Promise<EngineInfo> {
   const path = await findBinary(binary)
   const [, maker, version] = VERSION.exec(await versionLineOf(path)) ?? []
-  if (!maker || !version) throw unusable(path, 'it is no Redis or Valkey')
+  if (!maker || !version) throw unusable(path, 'it is not Redis or Valkey')
   const kind = maker === 'Valkey' ? 'valkey' : 'redis'
   const [origin, known] = await Promise.all([originOf(path), abilitiesOrNone(path, version)])
   const problems = problemsOf({ kind, version, ...origin })

@@ -138,7 +138,7 @@ it('the error says which node is away and whether something was sent; no request
   })
   expect(await post('loop', { text: 'x' })).toMatchObject({
     status: 503,
-    body: { error: expect.stringContaining('pass it on to b') },
+    body: { error: expect.stringContaining('forward it to b') },
   })
 })
 

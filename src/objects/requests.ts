@@ -158,7 +158,7 @@ function adviceOf(status: number, code: string | undefined): string {
 /** Why a connection failed, without any content of the request. */
 export function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
-  if (error instanceof Error && error.name === 'AbortError') return 'the request was given up'
+  if (error instanceof Error && error.name === 'AbortError') return 'the request was aborted'
   return code === undefined ? 'the connection failed' : `the connection failed (${code})`
 }
 

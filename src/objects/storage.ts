@@ -113,7 +113,7 @@ export class ObjectStorage {
         ...(after !== undefined && { marker: after }),
       },
     })
-    if (!text.includes('<ListBucketResult')) this.#requests.fail('its answer is no list of objects')
+    if (!text.includes('<ListBucketResult')) this.#requests.fail('its answer is not a list of objects')
     const whole = [...text.matchAll(/<Contents>([\s\S]*?)<\/Contents>/g)].flatMap(([, found = '']) => {
       const key = /<Key>([^<]+)<\/Key>/.exec(found)?.[1]
       const size = Number(/<Size>(\d+)<\/Size>/.exec(found)?.[1] ?? Number.NaN)
@@ -127,7 +127,7 @@ export class ObjectStorage {
   async #putInPieces(key: string, parts: AsyncIterable<Buffer>, signal: AbortSignal | undefined): Promise<void> {
     const begun = await this.#requests.text({ method: 'POST', key, query: { uploads: '' }, signal })
     const uploadId = /<UploadId>([^<]+)<\/UploadId>/.exec(begun.text)?.[1]
-    if (uploadId === undefined) return this.#requests.fail('it began no upload in parts')
+    if (uploadId === undefined) return this.#requests.fail('it did not start a multipart upload')
     try {
       const tags: string[] = []
       for await (const body of parts) {
@@ -139,7 +139,8 @@ export class ObjectStorage {
       const body = Buffer.from(`<CompleteMultipartUpload>${list.join('')}</CompleteMultipartUpload>`)
       const done = await this.#requests.text({ method: 'POST', key, query: { uploadId }, body, signal })
       // S3 may answer 200 at once, and send an error in the body later.
-      if (!done.text.includes('CompleteMultipartUploadResult')) this.#requests.fail('it did not put the parts together')
+      if (!done.text.includes('CompleteMultipartUploadResult'))
+        this.#requests.fail('it did not complete the multipart upload')
     } catch (error) {
       await this.#requests.text({ method: 'DELETE', key, query: { uploadId } }).catch(() => undefined)
       throw error

@@ -73,7 +73,7 @@ function lostNode({ name, databases }: nodesAdmin.ListedNode): ProblemReport {
     kind: 'node_lost',
     subject: name,
     severity: databases > 0 ? 'error' : 'warning',
-    title: `The node ${name} is dead: it gives no sign of life, and ${effect}.`,
+    title: `The node ${name} is dead, and ${effect}.`,
     advice: `Start it again with its data directory. If it is gone for good, follow "A node that is gone for good" in docs/nodes.md.`,
   }
 }

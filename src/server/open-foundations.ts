@@ -126,7 +126,7 @@ function damagedStore({ table, found }: StoreDamage): ProblemReport {
 }
 
 const WRONG_CLOCK_OF_NODE =
-  ' Until then, messages that this node accepts and others send, and schedules while it leads, are early or late by as much.'
+  ' Until then, messages that this node accepts and others send, and schedules while it leads, are early or late by this difference.'
 
 const FULL_STORE: ProblemReport = {
   kind: 'store_full',

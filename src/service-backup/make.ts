@@ -218,8 +218,8 @@ const problemOf = (error: unknown): string =>
 const REASONS: Readonly<Record<string, string>> = {
   EACCES: 'The server may not write there',
   EROFS: 'The file system is read-only',
-  ENOENT: 'The folder cannot be made',
+  ENOENT: 'The folder cannot be created',
   ENOTDIR: 'A part of the path is a file',
-  EEXIST: 'There is a file of that name',
+  EEXIST: 'A file with this name exists',
   ENOSPC: 'The disk is full',
 }

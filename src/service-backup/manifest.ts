@@ -106,7 +106,7 @@ export function parseManifest(folder: string, text: string): Manifest {
   if (typeof format === 'number' && format > FORMAT) throw unusable('a newer version of Homeport made it')
   if (!Value.Check(ManifestSchema, found)) throw unusable(`its ${MANIFEST_FILE} is damaged`)
   const outside = found.files.find(({ path }) => !resolve(folder, path).startsWith(resolve(folder) + sep))
-  if (outside) throw unusable(`its ${MANIFEST_FILE} names ${outside.path}, which is outside`)
+  if (outside) throw unusable(`its ${MANIFEST_FILE} names ${outside.path}, which is outside of the backup`)
   const strange = found.databases.find(
     ({ databaseId, region }) => !/^[\w-]+$/.test(databaseId) || !/^[\w-]+$/.test(region),
   )
@@ -122,7 +122,7 @@ export async function checkFiles(folder: string, { files }: Manifest): Promise<v
       throw new HomeportError('service_backup_unusable', { folder, reason }, { cause })
     })
     if (found.bytes === bytes && found.sha256 === sha256) continue
-    const reason = `its file ${path} is damaged: ${found.bytes} bytes were found where ${bytes} were written`
+    const reason = `its file ${path} is damaged: ${found.bytes === bytes ? 'its checksum differs' : `it has ${found.bytes} bytes, but ${bytes} were written`}`
     throw new HomeportError('service_backup_unusable', { folder, reason })
   }
 }

@@ -66,7 +66,7 @@ export class BackupSchedule implements Service {
       subject: to,
       severity: 'error',
       title: `The whole service is not backed up. ${problem}`,
-      advice: 'Repair the cause: the server tries again every 15 minutes. See "Backup" in docs/operations.md.',
+      advice: 'Fix the cause: the server tries again every 15 minutes. See "Backup" in docs/operations.md.',
     })
   }
 

@@ -322,7 +322,7 @@ const latest = (places: readonly (Place | undefined)[]): Place | undefined =>
 const ADVICE: Readonly<Record<EventSource, string>> = {
   dead_letter: 'See `homeport queue dlq list` or Dead letters in the console; retry or delete them there.',
   run_failed: 'See `homeport runs failed` or Failed runs in the console; resume or restart them there.',
-  backup_failed: 'Make one with `homeport db backup`; its answer says what is in the way.',
+  backup_failed: 'Create one with `homeport db backup`; its error says what prevents it.',
 }
 
 function groupsOf(source: EventSource, rows: readonly EventRow[]): Occurrences[] {

@@ -209,17 +209,17 @@ function errorOf(row: BulkActionRow, item: ItemRow): string | undefined {
     case 'alreadyFinished':
       return finishedError(row, item)
     case 'alreadyCancelled':
-      return `The ${itemNoun(row)} had been cancelled before.`
+      return `The ${itemNoun(row)} was already cancelled.`
     case 'notFound':
       return `No ${isOfDeadLetters(row) ? 'dead letter' : itemNoun(row)} of this account has this id.`
     case 'skipped':
-      return `The action was aborted before the turn of this ${itemNoun(row)} came.`
+      return `The action was aborted before it reached this ${itemNoun(row)}.`
     case 'fenced':
       return 'The fence of a bulk cancel blocks this run from starting again.'
     case 'notKept':
-      return 'It was cancelled by a version of Homeport that did not keep what brings a run back.'
+      return 'An older version of Homeport cancelled it and did not store what is needed to bring a run back.'
     case 'failed':
-      return `The ${itemNoun(row)} could not be ${KINDS[row.kind].successOutcome} because of a fault on our side. Repeat the request; the server's log has the details.`
+      return `The ${itemNoun(row)} could not be ${KINDS[row.kind].successOutcome} because of an internal error. Repeat the request; the server's log has the details.`
     default:
       return unreachable(item.outcome)
   }
@@ -235,7 +235,7 @@ function finishedError(row: BulkActionRow, { state, dlqId, failureState }: ItemR
   }
   if (KINDS[row.kind].successOutcome === 'undone')
     return `The ${itemNoun(row)} is not cancelled, or not by this action${state ? ` (${state})` : ''}.`
-  if (state === 'RUN_STARTED') return `The run ${row.kind === 'pauseRuns' ? 'was paused before' : 'is not paused'}.`
+  if (state === 'RUN_STARTED') return `The run ${row.kind === 'pauseRuns' ? 'is already paused' : 'is not paused'}.`
   if (isOfDeadLetters(row)) return `The ${itemNoun(row)} is no longer among the dead letters.`
   return `The ${itemNoun(row)} has already ended${state ? ` (${state})` : ''} and cannot be ${KINDS[row.kind].successOutcome}.`
 }

@@ -88,7 +88,7 @@ describeOnSampledStore('saved selectors', (openStore) => {
     expect(await start('cancelRuns', { saved: 5 })).toEqual([400, expect.stringContaining('`saved` must be')])
     expect(await start('deleteDeadRuns', { saved: 'red' })).toEqual([400, expect.stringContaining('is for cancelRuns')])
     expect(await start('cancelRuns', { saved: 'red', label: 'red' })).toEqual([
-      ...[400, expect.stringContaining('`label` is given and in the saved selector "red"')],
+      ...[400, expect.stringContaining('`label` is both in the request and in the saved selector "red"')],
     ])
     expect(await start('cancelRuns', { saved: 'red', workflowRunIds: ['a'] })).toEqual([
       ...[400, expect.stringContaining('leave out `saved`')],

@@ -88,13 +88,15 @@ export async function resolveSaved(
   if (ids !== undefined) throw invalid(`\`${ids}\` names the items; leave out \`saved\`. Nothing was changed.`)
   const row = await find(deps, caller, name)
   if (ITEMS_OF[row.kind] !== ITEMS_OF[kind]) {
-    throw invalid(`The saved selector "${name}" is for ${row.kind}, whose items are others than those of ${kind}.`)
+    throw invalid(
+      `The saved selector "${name}" is for ${row.kind} and does not fit ${kind}, which acts on other items.`,
+    )
   }
   // Checked when it was saved, and again with the rest.
   const selector: Selector = JSON.parse(row.selector)
   const twice = Object.keys(others).find((field) => Object.hasOwn(selector, field))
   if (twice === undefined) return { ...selector, ...others }
-  throw invalid(`\`${twice}\` is given and in the saved selector "${name}". Nothing was changed.`)
+  throw invalid(`\`${twice}\` is both in the request and in the saved selector "${name}". Nothing was changed.`)
 }
 
 /** The inputs of `DELETE /v2/workflows/runs` that select runs. */

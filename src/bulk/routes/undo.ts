@@ -74,7 +74,7 @@ async function plan(
   const ids = workflowRunIds ?? messageIds
   if ((actionId === undefined) === (ids === undefined)) {
     const name = itemType === 'runs' ? 'workflowRunIds' : 'messageIds'
-    throw invalid(`The selector must have \`actionId\` or \`${name}\`, and not both. Nothing was brought back.`)
+    throw invalid(`The selector must have either \`actionId\` or \`${name}\`. Nothing was brought back.`)
   }
   if (ids !== undefined) {
     const list = Array.isArray(ids) ? ids.map(String) : [String(ids)]

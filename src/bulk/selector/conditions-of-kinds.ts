@@ -21,7 +21,7 @@ export function foreignCondition(items: ItemsOf, given: Given): string | undefin
   const name = CONDITION_NAMES.find((one) => Object.hasOwn(given, one) && !Object.hasOwn(CONDITIONS[items], one))
   if (name === undefined) return undefined
   const known = Object.keys(CONDITIONS[items]).join(', ')
-  return `\`${name}\` is no condition on ${ITEM_WORDS[items]}. Conditions on them: ${known}. Nothing was changed.`
+  return `\`${name}\` is not a condition on ${ITEM_WORDS[items]}. Conditions on them: ${known}. Nothing was changed.`
 }
 
 /** Splits a checked selector into its conditions and the other filters. */
@@ -48,7 +48,7 @@ function valueProblem({ olderThan, youngerThan, payload }: Checked): string | un
     if (problem !== undefined) return `\`${name}\` ${problem}; found "${text}".`
   }
   const problem = payload === undefined ? undefined : expressionProblem(payload)
-  return problem === undefined ? undefined : `\`payload\` is no valid expression: ${problem}`
+  return problem === undefined ? undefined : `\`payload\` is not a valid expression: ${problem}`
 }
 
 function problemBesideIds(conditions: Checked, filters: Given): string | undefined {

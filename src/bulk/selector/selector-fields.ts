@@ -212,7 +212,7 @@ function readDuration(name: FieldName, value: unknown): Read {
 function readExpression(name: FieldName, value: unknown): Read {
   if (typeof value !== 'string') return mustBe(name, 'an expression such as \'$.country = "DE"\'', value)
   const problem = expressionProblem(value)
-  return problem === undefined ? { value } : { problem: `\`${name}\` is no valid expression: ${problem}` }
+  return problem === undefined ? { value } : { problem: `\`${name}\` is not a valid expression: ${problem}` }
 }
 
 function readInstant(name: FieldName, value: unknown, found: unknown): Read {

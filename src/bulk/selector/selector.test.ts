@@ -175,7 +175,7 @@ describe('anything unknown or invalid refuses the request', () => {
     const body = Object.fromEntries(names.map((name) => [name, 1]))
     const problem = problemOf(body)
     expect(problem.match(/is not a field of a selector/g)).toHaveLength(5)
-    expect(problem).toMatch(/There is more that is wrong\. Nothing was cancelled\.$/)
+    expect(problem).toMatch(/There are more problems\. Nothing was cancelled\.$/)
     expect(problemOf(body, 'fromDate=x')).toMatch(/^`fromDate` must be a time/)
   })
 

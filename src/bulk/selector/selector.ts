@@ -86,7 +86,7 @@ class Problems {
   /** All problems as one text; `undefined` when there is none. */
   get inWords(): string | undefined {
     if (this.#messages.size === 0) return undefined
-    const more = this.#hasMore ? ['There is more that is wrong.'] : []
+    const more = this.#hasMore ? ['There are more problems.'] : []
     return [...this.#messages, ...more, 'Nothing was cancelled.'].join(' ')
   }
 }

@@ -152,7 +152,7 @@ export class Job {
 
 /** Why an action does not continue now, for its waiters. */
 export const reasonOf = (error: unknown): string =>
-  error instanceof HomeportError ? error.message : 'The server has an internal fault.'
+  error instanceof HomeportError ? error.message : 'The server had an internal error.'
 
 type BulkActionRow = bulkAction.BulkActionRow
 

@@ -209,7 +209,7 @@ describeOnStore('sqlite', 'the bulk worker', (openStore) => {
     expect(answer).toMatchObject({
       cancelled: 2_499,
       failed: 1,
-      errors: [{ workflowRunId: ids[poisoned], error: expect.stringContaining('because of a fault on our side') }],
+      errors: [{ workflowRunId: ids[poisoned], error: expect.stringContaining('because of an internal error') }],
       outcomes: { cancelled: 2_499, alreadyFinished: 0, notFound: 0, failed: 1 },
     })
     expect(await statesOf(real, 'acc', [ids[poisoned] ?? ''])).toEqual(['RUN_STARTED'])

@@ -230,7 +230,7 @@ export class BulkWorker implements Service {
     const action = await this.#deps.store.run(bulkRead.action, { accountId, actionId })
     const isRunning = action?.state === 'running'
     if (isRunning && this.#isMine(action)) throw job.startOver()
-    if (isRunning || !action) job.interrupt('It is not processed here any more.')
+    if (isRunning || !action) job.interrupt('This node no longer processes it.')
     this.#jobs.end(action ?? job.action)
   }
 

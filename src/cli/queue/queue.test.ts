@@ -114,7 +114,12 @@ it('names commands in the refusals of a batch, and the missing message of an und
 it.each([
   [400, 'Upstash-Cron is "bad"; see Upstash-Callback-Retries.', 2, '--cron is "bad"; see Upstash-Callback-Retries.'],
   [400, 'Homeport-Debounce-Delay is ""; send 30s.', 2, '--debounce-delay is ""; send 30s.'],
-  [401, 'Unauthorized: the token is not valid.', 4, 'is not valid. This command used the credentials of the environment.'],
+  [
+    401,
+    'Unauthorized: the token is not valid.',
+    4,
+    'is not valid. This command used the credentials of the environment.',
+  ],
   [404, 'There is no operation POST /v2/schedules/x.', 1, 'it is another service of Homeport, or another version'],
 ])('the command says of a refusal with %i what the user can change: %s', async (status, error, code, said) => {
   answers = {}

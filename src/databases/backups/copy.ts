@@ -122,7 +122,7 @@ export async function refusePart(source: Peer): Promise<void> {
   })
   const parts = Number(/^cluster_size:(\d+)/m.exec(Buffer.isBuffer(answer) ? answer.toString('latin1') : '')?.[1] ?? 1)
   if (parts > 1)
-    asFailed(new Error(`the source is one of ${parts} servers of a Redis cluster, and has only its part of the keys`))
+    asFailed(new Error(`the source is one of ${parts} servers of a Redis cluster and has only a part of the keys`))
 }
 
 /** The number of keys that a server reports; rejects with `import_failed`. */

@@ -283,7 +283,7 @@ describe('an import of an RDB file', () => {
     const ofTwoDatabases = Buffer.from('REDIS0009\xfe\x01\xff\0\0\0\0\0\0\0\0', 'latin1')
     expect(await upload(record, ofTwoDatabases)).toMatchObject({
       status: 400,
-      body: { error: expect.stringContaining('it has keys in other databases than 0') },
+      body: { error: expect.stringContaining('it has keys in databases other than 0') },
     })
     for (const bytes of [Buffer.alloc(0), Buffer.from('hello'), file.subarray(0, file.length - 20)]) {
       const { status, body } = await upload(record, bytes)

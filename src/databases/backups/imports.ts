@@ -256,7 +256,9 @@ export class Imports {
   /** Refuses a caller who has left the team meanwhile: the source decides how long a copy takes. */
   #refuseRemoved(caller: Caller): void {
     if (this.#deps.isStillMember?.(caller) !== false) return
-    throw new HomeportError('import_failed', { reason: 'who began it may no longer change databases of the team' })
+    throw new HomeportError('import_failed', {
+      reason: 'the user who started it may no longer change databases of the team',
+    })
   }
 
   #count({ backup_id }: NewBackup, keys: number, bytes: number): void {

@@ -188,7 +188,7 @@ export class ReplyStream {
 /** The number after the first byte of a line. */
 function numberIn(line: string): number {
   const text = line.slice(1)
-  if (!/^-?\d{1,15}$/.test(text)) throw new ReplyRefused(`a number that is none (${shown(text.slice(0, 20))})`)
+  if (!/^-?\d{1,15}$/.test(text)) throw new ReplyRefused(`an invalid number (${shown(text.slice(0, 20))})`)
   return Number(text)
 }
 

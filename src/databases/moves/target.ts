@@ -189,7 +189,7 @@ export class Target {
       const { sha256 } = await files.facts(backup)
       if (sha256 === backup.sha256) continue
       await rm(path, { force: true })
-      throw new Error(`the file of the backup ${backup.backup_id} did not arrive whole`)
+      throw new Error(`the file of the backup ${backup.backup_id} did not arrive completely`)
     }
   }
 

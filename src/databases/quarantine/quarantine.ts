@@ -138,7 +138,7 @@ export class Quarantine {
       title: `Data of ${entry.from} is in quarantine: ${sentence(entry.reason)}`,
       advice:
         entry.kind === 'store-log'
-          ? `Its changes were acknowledged to callers: compare with what they know, or restore a copy of the store. It is deleted after ${until}.`
+          ? `Its changes were acknowledged to callers: compare with their data, or restore a copy of the store. It is deleted after ${until}.`
           : `Bring it back with \`homeport db adopt ${entry.id}\`; it is deleted after ${until}.`,
     })
   }

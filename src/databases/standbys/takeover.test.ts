@@ -82,7 +82,7 @@ function nodeB({ reported, place, answers = [] }: Found) {
 it('a node whose copy is not whole stores that it cannot take over', async () => {
   const { noted, takeover, until } = nodeB({})
   takeover.consider([lost])
-  await until('this node was restarted, or its copy was not whole')
+  await until('this node was restarted, or its copy was not complete')
   expect(noted[0]).toBe('stand none')
   await takeover.stop()
 })

@@ -69,7 +69,7 @@ export class Takeover {
       const reported = this.#copies.seal(databaseId, row.now_epoch ?? 1)
       if (!reported) {
         await this.#stand(attempt, undefined)
-        return this.#refuse(row, 'this node was restarted, or its copy was not whole')
+        return this.#refuse(row, 'this node was restarted, or its copy was not complete')
       }
       await this.#untilPromiseEnds(databaseId)
       this.#copies.cut(databaseId)
@@ -188,7 +188,7 @@ export class Takeover {
     const serving = take(databaseId)
     if (meter) meter.promotions++
     const until = new Date(row.complete_until ?? 0).toISOString()
-    const detail = `every write that ${row.home} had answered by ${until} is here`
+    const detail = `every write that ${row.home} had acknowledged by ${until} is here`
     logger.warn('database_promoted', { databaseId, node, detail, durationMs })
     await Promise.all([serving, announce(databaseId)])
   }

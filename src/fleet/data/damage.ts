@@ -71,12 +71,12 @@ async function inspectSizes(files: LogFiles, note: LogNote | undefined): Promise
       throw new UnservableData({ kind: 'missing', what: `the file ${name} of its log is missing`, ...noted })
     }
     if (found === 0 && least > 0) {
-      const what = `its log is empty where it had ${least} bytes`
+      const what = `its log is empty, but had ${least} bytes`
       throw new UnservableData({ kind: 'missing', what, ...noted })
     }
     // An engine writes a base file once under a unique name. The engine itself reports one that is damaged.
     if (BASE.test(name) && least > 0 && found !== least) {
-      const what = `the file ${name} of its log is another one: it had ${least} bytes, and has ${found}`
+      const what = `the file ${name} of its log was replaced or cut: it had ${least} bytes, and has ${found}`
       throw new UnservableData({ kind: 'unreadable', what, ...noted })
     }
     if (name !== files.last || found >= least) continue

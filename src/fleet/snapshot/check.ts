@@ -68,7 +68,7 @@ async function factsOf(engine: Redis): Promise<SnapshotFacts> {
 
 async function compare(engine: Redis, facts: SnapshotFacts, evidence: Evidence, clock: Clock): Promise<void> {
   if (facts.keys !== evidence.keys) {
-    const reason = `it holds ${facts.keys} keys where the database had ${evidence.keys}`
+    const reason = `it holds ${facts.keys} keys, but the database had ${evidence.keys}`
     throw new HomeportError('snapshot_unusable', { reason })
   }
   const names = evidence.sample.map(({ key }) => key)

@@ -106,7 +106,7 @@ describe('a snapshot', async () => {
     const file = fileHere()
     const evidence = await fleet.takeSnapshot(spec.databaseId, file)
     await expect(fleet.checkSnapshot(file, { ...evidence, keys: 3 })).rejects.toThrow(
-      'holds 2 keys where the database had 3',
+      'holds 2 keys, but the database had 3',
     )
     const altered = evidence.sample.map((one) => ({ ...one, digest: 'other' }))
     await expect(fleet.checkSnapshot(file, { ...evidence, sample: altered })).rejects.toThrow(
@@ -132,12 +132,12 @@ describe('a snapshot', async () => {
     )
     writeFileSync(file, bytes, 'latin1')
     await expect(fleet.checkSnapshot(file)).rejects.toThrow(
-      'it was written by a newer engine, or one of another kind, than is installed',
+      'it was written by a newer engine than is installed, or by one of another kind',
     )
     await fleet.adoptSnapshot(spec, file)
     const started = fleet.ensure(spec)
     await expect(started).rejects.toThrow(
-      'its data was written by a newer engine, or one of another kind, than is installed',
+      'its data was written by a newer engine than is installed, or by one of another kind',
     )
     await fleet.remove(spec.databaseId)
     writeFileSync(
@@ -145,7 +145,7 @@ describe('a snapshot', async () => {
       bytes.replace(/^[A-Z]+/, (maker) => 'X'.repeat(maker.length)),
       'latin1',
     )
-    await expect(fleet.checkSnapshot(file)).rejects.toThrow('as no engine of its kind has written it')
+    await expect(fleet.checkSnapshot(file)).rejects.toThrow('because an engine of another kind wrote it')
   })
 
   test('leaves nothing behind in the engine or after its check', async () => {

@@ -105,7 +105,7 @@ describe('a certificate of the operator', () => {
 
   it.each([
     ['cannot be read', () => {}, /own\.(crt|key)\): it cannot be read \(ENOENT\)/],
-    ['is no certificate', () => replace(files.certificate, 'nothing'), /no certificate and private key in PEM/],
+    ['is no certificate', () => replace(files.certificate, 'nothing'), /not a certificate and private key in PEM/],
   ])('that %s is refused at the start, in an error without path or content', async (_what, spoil, problem) => {
     if (_what !== 'cannot be read') replace(files.key, (await newPair()).key)
     spoil()

@@ -78,7 +78,7 @@ function problemOf({ certificate, key }: KeyPair): string | undefined {
     createSecureContext({ cert: certificate, key })
     return undefined
   } catch (error) {
-    return `they are no certificate and private key in PEM (${error instanceof Error ? error.message : 'unreadable'})`
+    return `they are not a certificate and private key in PEM (${error instanceof Error ? error.message : 'unreadable'})`
   }
 }
 

@@ -37,7 +37,7 @@ function cursorOf(cursor: string | undefined): string | undefined {
   if (cursor === undefined || cursor === '') return undefined
   if (CURSOR.test(cursor)) return cursor
   throw new HomeportError('invalid_request', {
-    problem: `cursor is "${cursor.slice(0, 80)}"; send the cursor of the page before, or none.`,
+    problem: `cursor is "${cursor.slice(0, 80)}"; send the cursor of the previous page, or none for the first page.`,
   })
 }
 

@@ -178,7 +178,7 @@ function placeOf(cursor: string | undefined): Place | undefined {
   const parts = /^([\w-]{1,64})\.(\d{1,6})$/.exec(cursor)
   if (parts?.[1] !== undefined) return { messageId: parts[1], entries: Number(parts[2]) }
   throw new HomeportError('invalid_request', {
-    problem: `cursor is "${cursor.slice(0, 80)}"; send the cursor of the page before, or none.`,
+    problem: `cursor is "${cursor.slice(0, 80)}"; send the cursor of the previous page, or none for the first page.`,
   })
 }
 

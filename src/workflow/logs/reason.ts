@@ -131,7 +131,9 @@ function describeCause(because: Cause, now: number): string {
 function describePause({ by, since, reason, clock, ofWorkflow }: Extract<Cause, { kind: 'paused' }>): string {
   const why = reason === undefined ? '' : ` ("${reason}")`
   const due =
-    clock === 'hold' ? 'the resume moves due times later by the time that it was paused' : 'due times stay as they are'
+    clock === 'hold'
+      ? 'when it is resumed, due times move later by the length of the pause'
+      : 'due times stay as they are'
   return `${ofWorkflow ? 'its workflow was paused' : 'paused'} by ${by} at ${time(since)}${why}; ${due}`
 }
 

@@ -369,7 +369,7 @@ function forRun(runSeq: number, element: NewElement): NewElement {
 }
 
 const takenId = (runId: string): string =>
-  `The run id "${runId}" belongs to a run that this step did not invoke, and which would never report its end to it. Invoke the workflow with another id, or without one.`
+  `The run id "${runId}" belongs to a run that this step did not invoke, so the step would never get its result. Invoke the workflow with another id, or without one.`
 
 function runNeededBy(submission: Submission): string | undefined {
   if (submission.kind === 'append') return submission.runId

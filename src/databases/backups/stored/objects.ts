@@ -89,7 +89,7 @@ export class BackupObjects {
     await this.#storage.put(key, seal(content(head, this.#files.path(backup)), this.#keys.current, key), size, signal)
     await this.#read(backup, backup.sha256, undefined, signal).catch((error: unknown) => {
       if (!(error instanceof HomeportError) || error.code === 'object_storage_failed') throw error
-      const reason = `what it returns is not what was uploaded (${error.message})`
+      const reason = `it returns other data than was uploaded (${error.message})`
       throw new HomeportError('object_storage_failed', { place: this.place, reason }, { cause: error })
     })
     return size

@@ -99,7 +99,7 @@ export class StoredBackups {
     // Without an object, the caller finds later that the file is missing.
     if (row?.state !== 'stored') return
     if (!there) {
-      const reason = `it is at ${row.object}, and this server has no option backups`
+      const reason = `it is at ${row.object}, and the option backups of this server is not set`
       throw new HomeportError('snapshot_unusable', { reason })
     }
     // An engine that finds the disk full could not write its log.
