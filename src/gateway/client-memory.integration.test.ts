@@ -141,7 +141,7 @@ describe('many clients that make the server hold memory', () => {
     await other.send('SELECT 0\r\n').expect('+OK\r\n')
     rig.engine.signal('SIGCONT')
     const refused = (): RawClient | undefined =>
-      crowd.find(({ received }) => received.startsWith('-ERR The server buffers'))
+      crowd.find(({ received }) => received.startsWith('-ERR The buffers of the server'))
     await waitFor(() => refused() !== undefined, { what: 'an error' })
     const client = refused()
     await waitFor(() => client?.received.endsWith('\r\n') === true, { what: 'the end of the error' })
