@@ -165,7 +165,7 @@ it('the console cancels messages by label', async () => {
   await page.getByRole('button', { name: 'Continue' }).click()
   await loseAnswer(page, '**/v2/workflows/bulkActions')
   await confirmNumber(30, 'message')
-  await page.getByText('The action may have started all the same').waitFor()
+  await page.getByText('The action may have started nevertheless').waitFor()
   expect(await page.getByRole('button', { name: 'Cancel 30 messages' }).isDisabled()).toBe(true)
   await page.getByRole('link', { name: 'open it' }).click()
   await page.getByText('Cancelled 30').waitFor()

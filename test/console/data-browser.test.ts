@@ -315,7 +315,7 @@ it('the console offers members of a team what their roles may do', async () => {
   await dev.getByRole('button', { name: 'Rotate dev' }).waitFor()
   expect(await dev.getByRole('button', { name: 'Rotate finance' }).count()).toBe(0)
   await follow(dev, '/queue-tokens', 'Queue tokens')
-  await dev.getByText('There is no token').waitFor()
+  await dev.getByText('No queue tokens yet').waitFor()
   expect(await dev.getByRole('button', { name: 'Create a token' }).count()).toBe(0)
 
   await follow(finance, `/databases/${database_id}?tab=data`, 'of-the-crew')

@@ -252,7 +252,7 @@ it('the console shows the next five fires before and after a schedule is created
   const [schedule] = (await homeport.queue('GET', '/v2/schedules')).body as [{ scheduleId: string }]
   await homeport.queue('DELETE', `/v2/schedules/${schedule.scheduleId}`)
   await page.getByRole('button', { name: 'Delete the schedule' }).click()
-  await page.getByText('It was gone already').waitFor()
+  await page.getByText('It had already been deleted').waitFor()
   await page.getByText('No schedules yet').waitFor()
 })
 

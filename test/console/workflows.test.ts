@@ -145,7 +145,7 @@ it('the console lists the events that came, also those for which no run waited',
   const { page } = browser
   await client.notify({ eventId: 'too late', eventData: 'nobody gets it' })
   await browser.visit('/events', 'Events')
-  const came = page.getByRole('table', { name: 'Events that came' })
+  const came = page.getByRole('table', { name: 'Received events' })
   await came.getByText('No run waited').waitFor()
   await came.getByText('1 run continued').waitFor()
   expect(await problemsOf(page)).toEqual([])

@@ -80,7 +80,7 @@ export class DataPlane {
   async #postForJson(path: string, body: BodyInit | undefined): Promise<unknown> {
     const response = await this.#fetch(path, body, { 'upstash-encoding': 'base64' })
     return response.json().catch(() => {
-      throw new CommandError(`the answer of the database is no JSON (${response.status})`)
+      throw new CommandError(`the database did not respond with JSON (${response.status})`)
     })
   }
 

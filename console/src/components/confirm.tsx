@@ -87,7 +87,7 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
 /** Treats "not found" as success: the item was already deleted, for example in another tab. */
 function passIfGone(error: unknown): void {
   if (!(error instanceof ApiError) || error.status !== 404) throw error
-  notifications.show({ message: 'It was gone already: somebody has deleted it meanwhile.', color: 'gray' })
+  notifications.show({ message: 'It had already been deleted.', color: 'gray' })
 }
 
 /** A text as it looks on a page: the browser draws several spaces as one, and none at the ends. */

@@ -17,7 +17,7 @@ export const UNDO_CLOCKS: ClockQuestion<Clock>['choices'] = [
   {
     value: 'hold',
     label: 'Later, by the time it was cancelled',
-    description: 'Sleeps and deadlines go on where they stopped.',
+    description: 'Sleeps and deadlines continue where they stopped.',
   },
   { value: 'now', label: 'Now', description: 'Sleeps end at once. Waits for events keep their deadlines.' },
 ]

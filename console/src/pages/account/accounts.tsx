@@ -67,7 +67,7 @@ function Accounts() {
               columns={columnsFor(canWrite, setEdited)}
               rows={rows}
               rowKey={(account) => account.account_id}
-              empty={<EmptyState title="There is no account" icon={IconUsers} action={create} />}
+              empty={<EmptyState title="No accounts" icon={IconUsers} action={create} />}
             />
           )}
         </Loaded>

@@ -177,7 +177,7 @@ function KeyActions({
       kind="key"
       name={name}
       rotation={{
-        text: 'A new secret is made and shown once. The old one is accepted for one more day, then it and the sessions of this console from before are refused.',
+        text: 'A new secret is created and shown once. The old one is accepted for one more day, then it and older console sessions are refused.',
         onConfirm: async () => onRotated(await api(rotateApiKey, of)),
       }}
       deletion={{

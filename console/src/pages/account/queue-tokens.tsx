@@ -49,7 +49,7 @@ export function QueueTokensPage() {
   return (
     <Page
       title="Queue tokens"
-      about="A token is what publishers and readers of the queue and of workflows send. Its secret is shown once, when it is made."
+      about="Publishers and readers of the queue and of workflows sign in with a token. Its secret is shown once, when it is created."
       actions={create}
     >
       <Panel flush title="Tokens">
@@ -61,7 +61,7 @@ export function QueueTokensPage() {
               rows={rows}
               rowKey={(token) => token.token_id}
               empty={
-                <EmptyState title="There is no token" icon={IconKey} action={create}>
+                <EmptyState title="No queue tokens yet" icon={IconKey} action={create}>
                   Without a token nobody can publish or read messages over the API.
                 </EmptyState>
               }
@@ -141,11 +141,11 @@ function Actions({
       kind="token"
       name={name}
       rotation={{
-        text: 'A new secret is made and shown once. The old one is accepted for one more day.',
+        text: 'A new secret is created and shown once. The old one is accepted for one more day.',
         onConfirm: async () => onRotated(await api(rotateNamedQueueToken, { params: { id } })),
       }}
       deletion={{
-        text: 'Programs that use it are refused from that moment on. Its messages stay.',
+        text: 'Programs that use it are refused from then on. Its messages stay.',
         onConfirm: () => api(deleteQueueToken, { params: { id } }),
       }}
       refreshes={[listQueueTokens]}
@@ -164,7 +164,8 @@ function CreateToken({ isOpen, onClose, onMade }: CreateTokenProps) {
     initialValues: { name: '', scope: 'publish', of: '', expires: '' },
     validate: {
       name: (name) => (name.trim() === '' || name.length > LONGEST_LABEL ? `1 to ${LONGEST_LABEL} characters` : null),
-      of: (of, { scope }) => (isNamed(scope) && of.trim() === '' ? 'Name the one that the token is for' : null),
+      of: (of, { scope }) =>
+        isNamed(scope) && of.trim() === '' ? 'Enter the name that the token is limited to' : null,
     },
   })
   const create = useChange(createQueueToken, {

@@ -150,8 +150,8 @@ export function Unreadable({ count }: { count: number }) {
   if (count === 0) return null
   return (
     <Text size="sm" c="dimmed">
-      {count === 1 ? '1 item' : `${count} items`} could not be read and so did not match: the payload is no JSON, larger
-      than 128 KiB or damaged.
+      {count === 1 ? '1 item' : `${count} items`} could not be read and so did not match: the payload is not JSON, is
+      larger than 128 KiB, or is damaged.
     </Text>
   )
 }

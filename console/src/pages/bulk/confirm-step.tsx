@@ -95,7 +95,7 @@ function MayHaveStarted({ kind }: { kind: Kind }) {
   const action = newest.data?.bulkActions[0]
   return (
     <Text size="sm" role="status">
-      The action may have started all the same.{' '}
+      The action may have started nevertheless.{' '}
       {action === undefined ? (
         newest.isSuccess && 'So far, there is none of this kind.'
       ) : (

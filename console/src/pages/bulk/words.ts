@@ -56,7 +56,7 @@ const SENTENCES: Readonly<Record<Kind, Sentences>> = {
   },
   undoCancelMessages: {
     order: ['Bring back'],
-    means: 'Cancelled messages are sent after all.',
+    means: 'Cancelled messages are pending again and are sent.',
   },
   pauseRuns: {
     order: ['Pause'],

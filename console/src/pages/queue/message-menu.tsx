@@ -57,7 +57,7 @@ export function MessageMenu({
     async () => {
       const message = await read()
       if (message.bodyBase64 === undefined) return message
-      throw new ApiError(400, 'The body of this message is not text, so that the form cannot show it. Copy it as curl.')
+      throw new ApiError(400, 'The body of this message is not text, so the form cannot show it. Copy it as curl.')
     },
     { onDone: onAgain },
   )

@@ -30,7 +30,7 @@ export function SignInAgain({
     >
       <SignInForm email={email} onSignedIn={async (session) => onSignedIn(session)}>
         <Text size="sm">
-          Sign in again to go on where you were: what you have typed is still there. Or{' '}
+          Sign in again to continue where you were: what you have typed is still there. Or{' '}
           <Anchor href={leavesTo} size="sm" underline="always">
             leave this page
           </Anchor>

@@ -40,7 +40,7 @@ export function EventsThatCame({ search, onChange }: CameProps) {
     { query: { ...given({ eventId: event, outcome }), count: PAGE } },
     { everyMs: LIVE_MS, next: ({ cursor }) => (cursor === undefined ? undefined : { cursor }) },
   )
-  const title = event === undefined ? 'Events that came' : `When “${event}” came`
+  const title = event === undefined ? 'Received events' : `Received events “${event}”`
   return (
     <Panel
       flush
@@ -62,15 +62,15 @@ export function EventsThatCame({ search, onChange }: CameProps) {
       }
     >
       <PagedTable
-        label="Events that came"
+        label="Received events"
         columns={COLUMNS}
         pages={pages}
         rows={pages.data?.pages.flatMap(({ events }) => events)}
         rowKey={({ eventId, at }, index) => `${at} ${eventId} ${index}`}
         empty={
-          <EmptyState title="No event came" icon={IconBellRinging}>
+          <EmptyState title="No events received" icon={IconBellRinging}>
             {outcome === undefined
-              ? 'An event that is sent is listed here, whether or not a run waits for it.'
+              ? 'Every event that is sent is listed here, whether or not a run waits for it.'
               : 'Change or clear the filter.'}
           </EmptyState>
         }

@@ -13,12 +13,12 @@ export const PAUSE_CLOCKS: ClockQuestion<Static<typeof PauseClock>>['choices'] =
   {
     value: 'keep',
     label: 'Keep their times',
-    description: 'What has become due by then is sent at the resume.',
+    description: 'What became due meanwhile is sent at the resume.',
   },
   {
     value: 'hold',
     label: 'Hold the clock',
-    description: 'The resume moves them later, by the time of the pause.',
+    description: 'The resume moves them later by the length of the pause.',
   },
 ]
 

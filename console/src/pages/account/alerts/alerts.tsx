@@ -41,7 +41,7 @@ export function AlertsPage() {
   return (
     <Page
       title="Alerts"
-      about="What needs a person is sent to your channels as signed messages, and listed here for 30 days."
+      about="Homeport sends alerts to your channels as signed messages, and lists them here for 30 days."
       actions={add}
     >
       <Panel flush title="Channels">
@@ -53,7 +53,7 @@ export function AlertsPage() {
               rows={rows}
               rowKey={(channel) => channel.channel_id}
               empty={
-                <EmptyState title="There is no channel yet" icon={IconBellRinging} action={add}>
+                <EmptyState title="No channels yet" icon={IconBellRinging} action={add}>
                   A channel is a URL of yours, or of Slack. Without one, alerts are only kept in the history.
                 </EmptyState>
               }

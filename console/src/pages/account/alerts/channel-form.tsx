@@ -107,12 +107,7 @@ export function EditChannel({ channel, onClose }: { channel: AlertChannel; onClo
 function ChannelFields({ form }: { form: ReturnType<typeof useChannelForm> }) {
   return (
     <>
-      <TextInput
-        label="Name"
-        description="Who is reached, such as: on call"
-        data-autofocus
-        {...form.getInputProps('name')}
-      />
+      <TextInput label="Name" description="Such as: on call" data-autofocus {...form.getInputProps('name')} />
       <TextInput label="URL" description="Where notifications are sent" {...form.getInputProps('url')} />
       <Select label="Format" data={FORMATS} allowDeselect={false} {...form.getInputProps('format')} />
       <MultiSelect

@@ -37,8 +37,8 @@ export function AlertHistory() {
         rowKey={(alert) => alert.alert_id}
         onOpen={setOpen}
         empty={
-          <EmptyState title="Nothing has happened" icon={IconBellRinging}>
-            Dead letters, failed runs, spent budgets and whatever else has a rule below are listed here.
+          <EmptyState title="No alerts yet" icon={IconBellRinging}>
+            Dead letters, failed runs, spent budgets and other events with a rule below are listed here.
           </EmptyState>
         }
       />

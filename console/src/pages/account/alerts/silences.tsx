@@ -94,7 +94,14 @@ function SilenceForm({ onClose }: { onClose: () => void }) {
     silence.mutate({ body: { ...which, until, ...(reason.trim() !== '' && { reason: reason.trim() }) } })
   })
   return (
-    <FormDialog opened onClose={onClose} title="Silence alerts" task={silence} action="Silence them" onSubmit={submit}>
+    <FormDialog
+      opened
+      onClose={onClose}
+      title="Silence alerts"
+      task={silence}
+      action="Silence the alerts"
+      onSubmit={submit}
+    >
       <Select
         label="Rule"
         data={[{ value: '', label: 'All rules' }, ...ALERT_KINDS.map((value) => ({ value, label: ruleName(value) }))]}
@@ -107,7 +114,7 @@ function SilenceForm({ onClose }: { onClose: () => void }) {
         {...form.getInputProps('subject')}
       />
       <Select label="How long" data={LENGTHS} allowDeselect={false} {...form.getInputProps('length')} />
-      <TextInput label="Reason" description="For those who see the list" {...form.getInputProps('reason')} />
+      <TextInput label="Reason" description="Shown in the list of silences" {...form.getInputProps('reason')} />
     </FormDialog>
   )
 }

@@ -36,7 +36,7 @@ export function SlowLog({ plane }: { plane: DataPlane }) {
     <Panel
       flush
       title="Slow log"
-      about="Commands that kept the engine busy for long: waiting in line and the network are not counted."
+      about="Commands that kept the engine busy for a long time. Time in the queue and in the network does not count."
       actions={
         <Group gap={6}>
           <Tooltip label="Refresh">

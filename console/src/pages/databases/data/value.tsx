@@ -78,7 +78,7 @@ function Open({ plane, name, facts, onGone }: OpenProps) {
       title: 'Delete the key',
       text: (
         <>
-          <Term>{shownName(name)}</Term> and its value are deleted. There is no way back.
+          <Term>{shownName(name)}</Term> and its value are deleted. This cannot be undone.
         </>
       ),
       action: 'Delete the key',
