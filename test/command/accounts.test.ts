@@ -58,7 +58,7 @@ describeOnEveryStore('accounts of tenants', (_openStore, on) => {
     let homeport = await start({}, env)
     const tenant = await newTenant(homeport, { email: 'Ada@example.com' })
     const taken = await homeport.api('POST', '/v2/accounts', { email: 'ada@EXAMPLE.com' })
-    expect([taken.status, errorOf(taken)]).toEqual([409, expect.stringContaining('exists already')])
+    expect([taken.status, errorOf(taken)]).toEqual([409, expect.stringContaining('already exists')])
     const { api, queue } = asTenant(homeport, tenant)
 
     const create = (name: string) =>

@@ -42,7 +42,7 @@ it('the console shows the standby of a new database, ends it, and keeps one of e
     await page.getByRole('button', { name: `Actions for ${of}`, exact: true }).click()
     await page.getByRole('menuitem', { name: action }).click()
   }
-  await choose('Answer at once')
+  await choose('Reply at once')
   await standbys.getByText('at once').waitFor()
   // A third node would get it: until then one row of two is without a node.
   await choose('Keep another copy')

@@ -102,7 +102,7 @@ describe('the queue', () => {
     await works(`qstash disable-prodpack ${queue}`)
     const { team_id } = await record('team create --name crew')
     const moved = await cli('qstash', 'move-to-team', '--qstash-id', String(id), '--target-team-id', String(team_id))
-    expect(moved).toMatchObject({ code: 1, printed: { error: expect.stringContaining('has a queue of its own') } })
+    expect(moved).toMatchObject({ code: 1, printed: { error: expect.stringContaining('already has its own queue') } })
     const rotated = await record(`qstash rotate-token ${queue}`)
     expect(rotated.token).not.toBe(queueToken)
     expect((await service.homeport.queue('GET', '/v2/queues')).status).toBe(401)

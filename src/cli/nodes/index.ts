@@ -38,7 +38,7 @@ const table = (io: Io, rows: readonly ClusterNode[]): string =>
 
 const listCommand = remote({
   name: 'list',
-  summary: 'list the nodes of the cluster; * answers this command',
+  summary: 'list the nodes of the cluster; * marks the node that answers',
   examples: ['homeport nodes list'],
   run: async ({ api, io, show, say }) => {
     const nodes = await api.call(listNodes)
@@ -150,7 +150,7 @@ const moveTable = (io: Io, rows: readonly DatabaseMove[]): string =>
       { title: 'FROM', value: (one) => one.from },
       { title: 'TO', value: (one) => one.to },
       stateColumn((one: DatabaseMove) => MOVE_WORDS[one.state]),
-      { title: 'ASKED', value: (one) => momentOfSeconds(one.start_time) },
+      { title: 'REQUESTED', value: (one) => momentOfSeconds(one.start_time) },
       { title: 'PROBLEM', value: (one) => one.problem },
     ],
     rows,

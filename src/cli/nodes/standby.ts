@@ -42,7 +42,7 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
       .option('--off [node]', 'delete the copy of a node, or all copies')
       .option('--all', 'with "--on auto": every database that has no standby')
       .addOption(
-        new Option('--mode <mode>', '"replicated": answers wait until the copies have the writes').choices([
+        new Option('--mode <mode>', '"replicated": replies wait until the copies have the writes').choices([
           ...STANDBY_MODES,
         ]),
       ),

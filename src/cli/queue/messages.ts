@@ -83,7 +83,7 @@ const listCommand = remote<FilterOptions & { count: number; search?: string; cur
     filterFlags(command)
       .option('--count <number>', 'most messages', wholeNumber(1, 250), 20)
       .option('--search <text>', SEARCH)
-      .option('--cursor <cursor>', 'where a search goes on'),
+      .option('--cursor <cursor>', 'continue a search from here'),
   examples: ['homeport queue messages list --label orders', 'homeport queue messages list --queue mails --count 100'],
   run: async ({ api, io, show, say }, options) => {
     const { search, cursor } = options

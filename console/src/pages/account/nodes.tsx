@@ -68,7 +68,7 @@ function Nodes() {
 
 function columnsFor(canWrite: boolean): Column<ClusterNode>[] {
   return [
-    { key: 'name', title: 'Node', render: ({ name, answering }) => (answering ? `${name} (answers you)` : name) },
+    { key: 'name', title: 'Node', render: ({ name, answering }) => (answering ? `${name} (serves this page)` : name) },
     {
       key: 'state',
       title: 'State',

@@ -82,7 +82,7 @@ function columnsFor(canWrite: boolean, rows: readonly DatabaseStandby[]): Column
     { key: 'problem', title: 'Problem', from: 'md', render: ({ problem }) => problem },
     {
       key: 'answers',
-      title: 'Answers',
+      title: 'Replies',
       width: '160px',
       from: 'sm',
       render: ({ mode }) => (mode === 'replicated' ? 'wait for the copies' : 'at once'),
@@ -135,11 +135,11 @@ function Actions({ standby: row, set }: ActionsProps) {
   })
   const toMode: Wanted & { label: string } =
     mode === 'replicated'
-      ? { label: 'Answer at once', body: { mode: 'async' }, done: `Answers of ${name} are sent at once.` }
+      ? { label: 'Reply at once', body: { mode: 'async' }, done: `Replies of ${name} are sent at once.` }
       : {
-          label: 'Answer when the copies have the writes',
+          label: 'Reply when the copies have the writes',
           body: { mode: 'replicated' },
-          done: `Answers of ${name} wait for its copies.`,
+          done: `Replies of ${name} wait for its copies.`,
         }
   const more = { body: { copies: set.length + 1 }, done: `${name} gets another copy.` }
   return (
