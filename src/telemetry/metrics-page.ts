@@ -20,12 +20,12 @@ scrape_configs:
 | an API key of the first account; use a read-only one, with \`basic_auth\` | the whole server, and the account's own databases |
 | an API key of another account or of a team | its own databases |
 
-The token opens nothing but this page. Create it with \`openssl rand -hex 24\`.
+The token gives access to this page only. Create it with \`openssl rand -hex 24\`.
 
 ## Several nodes
 
-Each [node](nodes.md) answers for itself only. Scrape every node at its own address, not through the load balancer, which would
-show another node each time:
+Each [node](nodes.md) reports only its own figures. Scrape every node at its own address, not through the load balancer, which
+would reach another node each time:
 
 \`\`\`yaml
     static_configs: [{ targets: ['10.0.0.5:8700', '10.0.0.6:8700', '10.0.0.7:8700'] }]
@@ -38,8 +38,8 @@ show another node each time:
 | a database: \`homeport_database_…\` | its home has them, and no other node |
 | \`homeport_databases\`, \`homeport_problems\`, connections, memory, disk, process | of each node by itself; \`sum\` adds them up |
 
-The dashboard takes the highest of what the store has. If Prometheus scrapes several servers or clusters, give the targets of each
-a label \`cluster\`: then it adds them up.
+The dashboard shows the maximum over the nodes of the figures from the store. If Prometheus scrapes several servers or clusters,
+give the targets of each a label \`cluster\`: the dashboard then adds them up.
 
 ## What to know
 
@@ -53,9 +53,8 @@ a label \`cluster\`: then it adds them up.
   about 5 % of the time of one thread: Homeport counts in slices when it is scraped, not more often than every 15 seconds,
   and less often when there are millions. A first scrape of such a server may lack these figures.
 - \`homeport_queue_oldest_due_age_seconds\` also counts a message that a flow-control key holds back or has paused.
-- The commands of a database that is deleted between two scrapes are missing from the totals of the gateway since the first of
-  them.
-- While the store does not answer, what only the store knows is missing from the scrape.
+- When a database is deleted between two scrapes, its commands since the earlier one are missing from the totals of the gateway.
+- While the store does not answer, the figures from the store are missing from the scrape.
 
 ## Over OTLP
 

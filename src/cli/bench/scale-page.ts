@@ -27,8 +27,8 @@ const POSTGRES_CORES = [4, 16] as const
 
 const INTRODUCTION = `# Scale
 
-What a server carries, where its next bound is, and how to measure your own. The figures come from a cost model, whose
-constants are measured. This page is generated from \`src/cli/bench/model.ts\` by \`npm run docs\`.
+How much load a server carries, which resource limits it, and how to measure your own server. The figures come from a
+cost model, whose constants are measured. This page is generated from \`src/cli/bench/model.ts\` by \`npm run docs\`.
 
 ## Measure your own server
 
@@ -38,9 +38,9 @@ homeport bench --only publish,steps --callers 200 --seconds 30
 homeport bench --profile prod --receiver 192.168.1.20
 \`\`\`
 
-\`homeport bench\` puts load on a running server, prints what it does in a second and how long an operation takes (median,
-99 of 100, longest), and removes afterwards what it created: messages, runs and a database. Other work on the server gets
-slower meanwhile. With SQLite on the same machine it measures the speed of a core and a durable write first, and prints
+\`homeport bench\` puts load on a running server and prints its throughput per second and the latency of an operation
+(median, 99th percentile, maximum). Then it removes what it created: messages, runs and a database. Other work on the
+server gets slower meanwhile. With SQLite on the same machine it measures the speed of a core and a durable write first, and prints
 what the model predicts for that machine.
 
 ## The model
@@ -61,13 +61,13 @@ between processes. \`npm run bench scale\` measures the constants and prints pre
 
 ## One server on SQLite
 
-Operations a second under as much load as the server takes, and what its bound is:
+Operations per second at full load, and the resource that limits them:
 `
 
 const BOUNDS = `
-One thread decides, so more than four cores do not help a single server; faster ones do. Engines are processes of their
+A server has one main thread, so more than four cores do not help it; faster ones do. Engines are processes of their
 own, so slow commands and large databases use further cores, but every command passes through the main thread. Where it
-is the bound, use several nodes. A plan limits the commands a second of one database as well:
+is the limit, use several nodes. A plan also limits the commands per second of one database:
 [limits](limits.md).
 
 Disk: an operation adds this many bytes to the SQLite file until [retention](configuration.md#retentionms) deletes it. Larger bodies,
@@ -77,8 +77,8 @@ headers and results add their size.
 const CLUSTER = `
 ## Several nodes on PostgreSQL
 
-Queue and workflow work is divided between nodes by partitions, so their main threads add up, and PostgreSQL is the bound
-in the end. Microseconds for an operation, and what a cluster would carry:
+Queue and workflow work is divided between nodes by partitions, so the capacity of their main threads adds up, until
+PostgreSQL is the limit. Microseconds for an operation, and the predicted operations per second of a cluster:
 `
 
 const CLUSTER_LIMITS = `
