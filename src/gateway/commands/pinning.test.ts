@@ -151,7 +151,7 @@ describe('a transaction on a pinned lane', () => {
   it('refuses commands of the gateway while lines of MONITOR come between', async () => {
     const raw = await client()
     raw.send('MONITOR\r\nMULTI\r\nCLIENT GETNAME\r\nDISCARD\r\nECHO end\r\n')
-    const refusal = '-ERR Command not allowed here, where its place in the transaction is unknown\r\n'
+    const refusal = '-ERR Command not allowed in a transaction that subscribes, or while MONITOR runs\r\n'
     await waitFor(() => raw.received.includes(refusal), { what: 'the refusal' })
     await waitFor(() => raw.received.includes('$3\r\nend\r\n'), { what: 'the last reply' })
   })

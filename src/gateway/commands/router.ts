@@ -12,7 +12,7 @@ import { bareContainer, findSubcommand, type KnownCommand, type ServedCommand } 
 import { Login } from './login.js'
 import { hasTooManyArguments, type Permits, tooManyArguments } from './permits.js'
 import { Pinning } from './pinning.js'
-import type { QueuedAnswers } from './queued-answers.js'
+import { MOST_PLACES, type QueuedAnswers } from './queued-answers.js'
 import {
   arityProblem,
   isAnsweredHere,
@@ -36,8 +36,10 @@ const EFFORT_OF_ROUTING = 4
 const EFFORT_OF_ALL = 64
 const ARGUMENTS_PER_EFFORT = 64
 const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
-const UNCOUNTED = encodeError('ERR Command not allowed here, where its place in the transaction is unknown')
-const TOO_MANY_QUEUED = encodeError('ERR too many commands about connections and the database in one transaction')
+const UNCOUNTED = encodeError('ERR Command not allowed in a transaction that subscribes, or while MONITOR runs')
+const TOO_MANY_QUEUED = encodeError(
+  `ERR too many commands such as CLIENT and CONFIG in one transaction. Limit: ${MOST_PLACES}`,
+)
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
 const PING = encodeCommand(['PING'])

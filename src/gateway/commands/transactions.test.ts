@@ -119,7 +119,7 @@ describe('commands that the gateway answers, in a transaction', () => {
     const raw = await client()
     raw.send(`MULTI\r\n${'CLIENT ID\r\n'.repeat(10_001)}EXEC\r\nPING\r\n`)
     const reply = await take(raw, `${EXECABORT}+PONG\r\n`)
-    const refused = '-ERR too many commands about connections and the database in one transaction\r\n'
+    const refused = '-ERR too many commands such as CLIENT and CONFIG in one transaction. Limit: 10000\r\n'
     expect(reply).toBe(`+OK\r\n${queued(10_000)}${refused}${EXECABORT}+PONG\r\n`)
     raw.send(`MULTI\r\n${'CLIENT GETNAME\r\nECHO x\r\n'.repeat(5_000)}EXEC\r\n`)
     const pairs = '$-1\r\n$1\r\nx\r\n'.repeat(5_000)

@@ -187,11 +187,11 @@ function judgeFacts(
     findings.push(warn(found, 'Upgrade PostgreSQL: 15 or later, best 18, with which Homeport is tested.'))
   }
   if (lendsByTransaction) {
-    findings.push(fail('a pooler in transaction mode stands between', 'Use session mode, or connect directly.'))
+    findings.push(fail('connected through a pooler in transaction mode', 'Use session mode, or connect directly.'))
   } else if (isPooled) {
     const todo =
-      'It is in session mode, as it must be. Better connect directly: it keeps the connections of a lost server.'
-    findings.push(warn('a pooler stands between', todo))
+      'Its session mode works, but a direct connection is better: the pooler keeps the connections of a lost server.'
+    findings.push(warn('connected through a pooler', todo))
   }
   return findings
 }
