@@ -66,7 +66,7 @@ async function followLines(session: Session, query: LogsQuery): Promise<void> {
     if (name === 'line') print(session, parsed(getServerLogs.success.body.properties.lines.items, value))
     if (name !== 'missed') continue
     const { missed } = parsed(MissedLinesSchema, value)
-    session.say(`${counted(missed, 'line')} came too fast to be kept.`)
+    session.say(`${counted(missed, 'line')} missed: the server logged faster than this command read.`)
   }
 }
 

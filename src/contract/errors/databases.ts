@@ -10,7 +10,7 @@ export const databasesErrors = {
   database_without_home: define<{ databaseId: string }>({
     status: 503,
     text: ({ databaseId }) =>
-      `No node serves the database ${databaseId}: a server without the option "node" made it, and no node has its data. Start a node with the data directory of that server.`,
+      `No node serves the database ${databaseId}: a server without the option "node" created it, and no node has its data. Start a node with the data directory of that server.`,
   }),
   database_moved: define<{ databaseId: string }>({
     status: 503,

@@ -33,7 +33,7 @@ export const httpErrors = {
   }),
   wrong_method: define<{ method: string; path: string; allowed: readonly string[] }>({
     status: 405,
-    text: ({ method, path, allowed }) => `${path} does not take ${method}. Use ${allowed.join(' or ')}.`,
+    text: ({ method, path, allowed }) => `${path} does not accept ${method}. Use ${allowed.join(' or ')}.`,
   }),
   body_too_large: define<{ limitBytes: number; bytes?: number }>({
     status: 413,

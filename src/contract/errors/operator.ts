@@ -61,17 +61,17 @@ export const operatorErrors = {
   unknown_data: define<{ directory: string; databases: number; backups: number; known: number }>({
     status: 500,
     text: ({ directory, databases, backups, known }) =>
-      `The store does not know ${databases} ${databases === 1 ? 'database' : 'databases'} and ${backups} ${backups === 1 ? 'backup' : 'backups'} in the data directory ${directory}; it knows ${known} ${known === 1 ? 'database' : 'databases'}. The store has lost its latest changes (homeport.sqlite-wal) or is an older copy. Put the right store back, or start with --accept-unknown-data quarantine, which moves the unknown files into quarantine/; "homeport db adopt" brings them back.`,
+      `The store does not know ${databases} ${databases === 1 ? 'database' : 'databases'} and ${backups} ${backups === 1 ? 'backup' : 'backups'} in the data directory ${directory}; it knows ${known} ${known === 1 ? 'database' : 'databases'}. The store has lost its latest changes (homeport.sqlite-wal) or is an older copy. Restore the right store, or start with --accept-unknown-data quarantine, which moves the unknown files into quarantine/; "homeport db adopt" brings them back.`,
   }),
   store_missing: define<{ directory: string; databases: number }>({
     status: 500,
     text: ({ directory, databases }) =>
-      `The data directory ${directory} holds the files of ${databases} ${databases === 1 ? 'database' : 'databases'}, but its store (homeport.sqlite) is missing or empty. Put the store back, or start with a new store and --accept-unknown-data quarantine, which moves these files into quarantine/; "homeport db adopt" brings them back.`,
+      `The data directory ${directory} holds the files of ${databases} ${databases === 1 ? 'database' : 'databases'}, but its store (homeport.sqlite) is missing or empty. Restore the store, or start with a new store and --accept-unknown-data quarantine, which moves these files into quarantine/; "homeport db adopt" brings them back.`,
   }),
   credentials_unusable: define<{ path: string; reason: string }>({
     status: 500,
     text: ({ path, reason }) =>
-      `The credentials file ${path} cannot be used: ${reason}. Put the right file back, or move it away to continue without it.`,
+      `The credentials file ${path} cannot be used: ${reason}. Restore the right file, or move it away to continue without it.`,
   }),
   engine_missing: define<{ looked: string }>({
     status: 503,

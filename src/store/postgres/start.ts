@@ -11,7 +11,7 @@ import { NodeLock } from './node-lock.js'
 import { lendsByTransaction } from './pooler.js'
 import { skipNumbers } from './skip-numbers.js'
 
-const TRANSACTION_MODE = 'a pooler in transaction mode stands before PostgreSQL; use session mode or connect directly'
+const TRANSACTION_MODE = 'a pooler in transaction mode is in front of PostgreSQL; use session mode or connect directly'
 
 /** What to do about errors whose message from PostgreSQL does not say it, by code. */
 const HINTS: Readonly<Record<string, string>> = {

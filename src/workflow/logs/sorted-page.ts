@@ -98,5 +98,5 @@ function placeOf(cursor: string, sort: RunSort): { sorted: Sorted; after: Sorted
 
 const notOfSort = (cursor: string, sort: RunSort): HomeportError =>
   new HomeportError('invalid_request', {
-    problem: `cursor is ${JSON.stringify(cursor.slice(0, 80))}, which is none of a list sorted by ${sort}; send the cursor of the previous page with the same sort, or none for the first page.`,
+    problem: `cursor is ${JSON.stringify(cursor.slice(0, 80))}, which is not from a list sorted by ${sort}; send the cursor of the previous page with the same sort, or none for the first page.`,
   })
