@@ -155,7 +155,7 @@ it('the console lists the events that came, also those for which no run waited',
   await came.getByRole('link', { name: 'order 7/approved' }).waitFor({ state: 'detached' })
   expect(await came.getByRole('row').count()).toBe(2)
   await came.getByRole('link', { name: 'too late' }).click()
-  await page.getByText('When “too late” came').waitFor()
+  await page.getByText('Received events “too late”').waitFor()
 })
 
 it('a failed run shows why, and resumes at the failed step', async () => {
