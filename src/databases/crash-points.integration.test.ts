@@ -11,7 +11,7 @@ import { buffer } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { freePortRange, isSampled, processesMarked, waitFor } from '../../test/support/index.js'
 import { readRegionsOf } from './desired-engine.js'
-import { type DatabaseRow, everyRow } from './life.js'
+import { type DatabaseRow, everyRow } from './lifecycle.js'
 import { ask, databaseDirs, enginesOf, least } from './testing/checks.js'
 import { CrashableDatabases, type CrashPoint } from './testing/crashable.js'
 import { type ManagementServer, startManagement } from './testing/management.js'
@@ -238,7 +238,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     make: (_, { row, backup }) =>
       databases().backups.importFile(management.owner, row.database_id, {
         content: Readable.from([backup]),
-        mayGoOn: async () => true,
+        isStillAllowed: async () => true,
       }),
     outcome: byValue,
   },

@@ -5,7 +5,7 @@ import { afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vite
 import { processesMarked, waitFor } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { everyRow } from './life.js'
+import { everyRow } from './lifecycle.js'
 import { ask, create, databaseDirs, expectNothing, least } from './testing/checks.js'
 import { type ManagementOptions, type ManagementServer, startManagement } from './testing/management.js'
 import * as databases from './transactions/databases.js'

@@ -8,10 +8,10 @@ import type { Caller } from '../http/index.js'
 import type { ChangeDeps } from './deps.js'
 import { engineSpecOf, regionOf } from './desired-engine.js'
 import { newIdentity } from './identity.js'
-import { beginCreation, type DatabaseRow, finishCreation, undoCreation } from './life.js'
-import { LostBegins } from './lost-begins.js'
+import { beginCreation, type DatabaseRow, finishCreation, undoCreation } from './lifecycle.js'
 import { type DesiredDatabase, validateCreation } from './rules.js'
 import * as databases from './transactions/databases.js'
+import { UnconfirmedWork } from './unconfirmed-work.js'
 
 /** Delay before a failed rollback is retried. */
 const ROLL_BACK_RETRY_MS = 5_000
@@ -37,7 +37,7 @@ export class Creation {
   readonly #deps: ChangeDeps
   readonly #active = new Map<string, Promise<DatabaseRow>>()
   /** Databases whose row may have been committed although its creation got an error. */
-  readonly #lost = new LostBegins()
+  readonly #lost = new UnconfirmedWork()
   #stopped = false
 
   constructor(deps: ChangeDeps) {
@@ -110,7 +110,7 @@ export class Creation {
    * Removes rows that may have been committed although the creation got an error: nobody creates their databases. May be
    * repeated.
    */
-  async settleLost(): Promise<void> {
+  async settleUnconfirmed(): Promise<void> {
     const { store, clock } = this.#deps
     for (const databaseId of this.#lost.recent(clock.now())) await undoCreation(store, databaseId)
   }
@@ -198,7 +198,7 @@ export class Creation {
     try {
       if (!(await this.#deps.fleet.checkSpace())) throw new HomeportError('store_full', {})
       this.#deps.directory.put(row)
-      this.#deps.sleep.noteStarted(row.database_id)
+      this.#deps.sleep.reportStarted(row.database_id)
       const { fleet, plans, settings } = this.#deps
       await Promise.all([fleet.ensure(engineSpecOf(row, plans, regionOf(settings))), this.#openPort(row, caller)])
       await this.#deps.replicas()?.serving(row)

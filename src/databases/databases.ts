@@ -6,6 +6,7 @@ import type { DataReport, EngineEndpoint } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
 import { Backups } from './backups/index.js'
 import { Changes } from './changes/changes.js'
+import { type ClusterFeatures, createClusterFeatures } from './cluster-features.js'
 import { Creation } from './creation.js'
 import { Deletion } from './deletion.js'
 import type { ChangeDeps, DatabasesDeps } from './deps.js'
@@ -13,7 +14,7 @@ import { DesiredEngines, planOf, regionOf, settingBoundsOf } from './desired-eng
 import { ServingDirectory, servingOf } from './directory.js'
 import { factsHere, Homes } from './homes.js'
 import type { Databases } from './interface.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 import { Losses } from './losses.js'
 import type { CreationRequest } from './older-spelling.js'
 import { capacityHere } from './own-capacity.js'
@@ -29,7 +30,6 @@ import { NOBODY_SUSPENDED, refusalOfSuspended, type Suspended, suspensionOf } fr
 import * as databases from './transactions/databases.js'
 import { systemCaller, Usage } from './usage/index.js'
 import { Administration } from './users/index.js'
-import { type WithOtherNodes, withOtherNodes } from './with-other-nodes.js'
 
 /** Builds the databases of a store. */
 export function createDatabases(deps: DatabasesDeps): Databases {
@@ -47,7 +47,7 @@ class StoredDatabases implements Databases {
   readonly recovery: Recovery
   readonly homes: Homes
   readonly placement: Placement
-  readonly others: WithOtherNodes
+  readonly others: ClusterFeatures
   readonly changes: Changes
   readonly administration: Administration
   readonly usage: Usage
@@ -100,7 +100,7 @@ class StoredDatabases implements Databases {
     this.changes.onBudgetChange((databaseId) => this.usage.settle(databaseId))
     this.administration = this.#administer()
     const { changes, usage, homes } = this
-    this.others = withOtherNodes({ ...changeDeps, changes, usage, homes, only }, serving)
+    this.others = createClusterFeatures({ ...changeDeps, changes, usage, homes, only }, serving)
     this.#records = this.#show()
     const { recovery, backups, quarantine } = this
     this.#startUp = new StartUp({ ...deps, homes, recovery, backups, quarantine, engines })
@@ -272,7 +272,7 @@ class StoredDatabases implements Databases {
     return this.#deps.fleet.endpoints(databaseId, signal, 'while-loading')
   }
 
-  noteData(databaseId: string, report: DataReport): void {
+  recordDataReport(databaseId: string, report: DataReport): void {
     this.#losses.note(databaseId, report)
   }
 }

@@ -2,10 +2,10 @@ import { auditRow } from '../accounts/index.js'
 import type { Caller } from '../http/index.js'
 import type { Backups } from './backups/index.js'
 import type { ChangeDeps } from './deps.js'
-import { beginDeletion, type DatabaseRow, finishDeletion } from './life.js'
-import { LostBegins } from './lost-begins.js'
+import { beginDeletion, type DatabaseRow, finishDeletion } from './lifecycle.js'
 import * as databases from './transactions/databases.js'
 import * as lostHomes from './transactions/lost-homes.js'
+import { UnconfirmedWork } from './unconfirmed-work.js'
 import { SYSTEM } from './usage/index.js'
 
 /** What `Deletion` is built from. */
@@ -19,7 +19,7 @@ export class Deletion {
   readonly #active = new Map<string, Promise<void>>()
   readonly #pending = new Map<string, DatabaseRow>()
   /** Databases that may be `deleting` although their deletion got an error. */
-  readonly #lost = new LostBegins()
+  readonly #lost = new UnconfirmedWork()
 
   constructor(deps: DeletionDeps) {
     this.#deps = deps
@@ -51,7 +51,7 @@ export class Deletion {
   }
 
   /** Completes deletions that have begun in the store. */
-  async settleLost(): Promise<void> {
+  async settleUnconfirmed(): Promise<void> {
     const { store, clock, directory } = this.#deps
     for (const databaseId of this.#lost.recent(clock.now())) {
       const served = directory.rowOf(databaseId)

@@ -129,9 +129,9 @@ export interface Traffic {
   readonly hold: (databaseId: string) => boolean
   readonly proceed: (databaseId: string) => void
   readonly isReceiving: (databaseId: string) => boolean
-  readonly breakOff: (databaseId: string) => void
+  readonly abortIncomplete: (databaseId: string) => void
   /** Disconnects the clients of a database without answering their waiting commands; see the gateway. */
-  readonly sendAway: (databaseId: string) => void
+  readonly disconnectClients: (databaseId: string) => void
   /** Limits and counts reads that other nodes answer. Omitted: none do. */
   readonly reads?: ReadControl
 }
@@ -223,7 +223,7 @@ export interface SleepControl {
   /** Starts the engines of a database that sleeps, without waiting for them. */
   wake(databaseId: string): void
   /** Notes that the caller itself has started the engines. */
-  noteStarted(databaseId: string): void
+  reportStarted(databaseId: string): void
   /** Keeps a database from falling asleep until the work has settled. Does not wake it. */
   during<Result>(databaseId: string, task: Task, work: () => Promise<Result>): Promise<Result>
   /** Forgets a database that this node no longer serves. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DEFAULT_PLANS } from '../contract/databases/plans.js'
 import { ServingDirectory } from './directory.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 import { servedRow } from './testing/rows.js'
 
 const rowOf = (databaseId: string, some: Partial<DatabaseRow> = {}): DatabaseRow =>

@@ -6,7 +6,7 @@
  *                                     └─ gateway: the port is open ──────┘
  *                                     any failure: stop serving ─ fleet removes ─ delete row and idempotency key
  *
- * `life.ts` has the states of a database and says who may change them.
+ * `lifecycle.ts` has the states of a database and says who may change them.
  *
  * - `rules.ts` validates a request beyond its schema; `plan-file.ts` reads the operator's plans.
  * - `creation.ts`, `deletion.ts`: the two long changes. After a crash the next start rolls a creation back and completes
@@ -42,7 +42,7 @@ export type { DatabaseSettings, DatabasesDeps } from './deps.js'
 export { type DataUser, type ServedDatabase, ServingDirectory } from './directory.js'
 export type { Databases } from './interface.js'
 export { removeNodeWithDatabases } from './lost-homes.js'
-export { askForMove, listMoves, type Moves } from './moves/index.js'
+export { listMoves, type Moves, requestMove } from './moves/index.js'
 export { loadPlans } from './plan-file.js'
 export { refuseLostStore } from './quarantine/index.js'
 export { databaseRoutes, withHomes } from './routes.js'

@@ -5,9 +5,10 @@ import type { DataReport, EngineEndpoint } from '../fleet/index.js'
 import type { Caller } from '../http/index.js'
 import type { Backups } from './backups/index.js'
 import type { Changes } from './changes/changes.js'
+import type { ClusterFeatures } from './cluster-features.js'
 import type { ServingDirectory } from './directory.js'
 import type { Homes } from './homes.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 import type { CreationRequest } from './older-spelling.js'
 import type { Placement } from './placement.js'
 import type { Quarantine } from './quarantine/index.js'
@@ -15,7 +16,6 @@ import type { Recovery } from './recovery.js'
 import type { KnownDatabases } from './summaries.js'
 import type { Usage } from './usage/index.js'
 import type { Administration } from './users/index.js'
-import type { WithOtherNodes } from './with-other-nodes.js'
 
 /** The databases of all accounts. */
 export interface Databases extends Service {
@@ -49,7 +49,7 @@ export interface Databases extends Service {
   /** Which node a new database gets. */
   readonly placement: Placement
   /** Moves, standbys, replicas and set-aside files: what needs other nodes. */
-  readonly others: WithOtherNodes
+  readonly others: ClusterFeatures
   /** Changes of existing databases. */
   readonly changes: Changes
   /** Answers the ACL and CONFIG commands of the data plane. */
@@ -78,5 +78,5 @@ export interface Databases extends Service {
   endpoints(databaseId: string, signal?: AbortSignal): Promise<readonly EngineEndpoint[]>
 
   /** Records what the fleet found about a database's data. */
-  noteData(databaseId: string, report: DataReport): void
+  recordDataReport(databaseId: string, report: DataReport): void
 }

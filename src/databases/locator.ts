@@ -5,7 +5,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { Elsewhere } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { digestOfToken, tokensOf } from './directory.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 import * as homes from './transactions/homes.js'
 
 /** The services of a node that clients of databases are passed on to. */

@@ -5,7 +5,7 @@ import type { Problems } from '../telemetry/index.js'
 import type { DatabasesDeps } from './deps.js'
 import type { DesiredEngines } from './desired-engine.js'
 import type { ServingDirectory } from './directory.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 import * as databasesData from './transactions/databases-data.js'
 
 /** A data loss as the database's row stores it, until the data is back or the owner has accepted the loss. */

@@ -107,7 +107,7 @@ describe('long work that had only begun when its commit was not confirmed', () =
 
   it('is an acceptance of a loss that can be repeated', async () => {
     const { database_id: id } = await create(server)
-    server.databases.noteData(id, { kind: 'missing', what: 'the test says so' })
+    server.databases.recordDataReport(id, { kind: 'missing', what: 'the test says so' })
     const accept = () => post(`accept-loss/${id}`)
     await waitFor(async () => (await server.databases.get(server.owner, id, 'hide')).data_problem, { what: 'the loss' })
     await losing('databasesData.beginAccept', accept)

@@ -54,7 +54,7 @@ import { type Addressed, type Caller, ok, type Reply, type Route, reply, route }
 import type { BackupDownload, Backups } from './backups/index.js'
 import type { Changes } from './changes/changes.js'
 import type { Databases } from './interface.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 import { readCreation } from './older-spelling.js'
 import type { Quarantine } from './quarantine/index.js'
 import { readStats, type Usage } from './usage/index.js'
@@ -132,7 +132,10 @@ function backupRoutes(backups: Backups): Route[] {
     route(adoptStoredBackup, (call) => backups.adoptStored(call.caller, call.params.id, call.body)),
     route(importFromUrl, (call) => backups.importFromUrl(call.caller, call.params.id, call.body.url)),
     route(importFile, (call) =>
-      backups.importFile(call.caller, call.params.id, { content: call.body, mayGoOn: () => call.isStillAllowed() }),
+      backups.importFile(call.caller, call.params.id, {
+        content: call.body,
+        isStillAllowed: () => call.isStillAllowed(),
+      }),
     ),
     route(getImport, (call) => backups.importProgress(call.caller, call.params.id)),
     route(listImports, (call) => backups.listImports(call.caller, call.params.id)),

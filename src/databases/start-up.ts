@@ -2,7 +2,7 @@ import type { Backups } from './backups/index.js'
 import type { DatabasesDeps } from './deps.js'
 import { type DesiredEngines, engineSpecOf, regionOf } from './desired-engine.js'
 import type { Homes } from './homes.js'
-import { abandonChange, type DatabaseRow, everyRow, finishDeletion, recoveryOf, undoCreation } from './life.js'
+import { abandonChange, type DatabaseRow, everyRow, finishDeletion, recoveryOf, undoCreation } from './lifecycle.js'
 import type { Quarantine } from './quarantine/index.js'
 import type { Recovery } from './recovery.js'
 

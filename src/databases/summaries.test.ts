@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SummariesQuery } from '../contract/console/console.js'
 import { DEFAULT_PLANS } from '../contract/databases/plans.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 import { type KnownDatabase, summariesOf, tallyOf } from './summaries.js'
 import { NOBODY_SUSPENDED } from './suspended.js'
 import { servedRow } from './testing/rows.js'

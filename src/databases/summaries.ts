@@ -10,7 +10,7 @@ import {
 } from '../contract/console/console.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import { planOf } from './desired-engine.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 import { knownReadRegionsOf, paymentType, primaryRegionOf, stateOf } from './record.js'
 import type { Suspended } from './suspended.js'
 import { NANO } from './usage/cost.js'

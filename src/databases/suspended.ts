@@ -1,6 +1,6 @@
 import type { SUSPENDERS } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import type { DatabaseRow } from './life.js'
+import type { DatabaseRow } from './lifecycle.js'
 
 /** Who or what has suspended a database. */
 export type Suspender = (typeof SUSPENDERS)[number]

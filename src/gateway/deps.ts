@@ -198,7 +198,7 @@ export interface ReadsElsewhere {
 }
 
 /** How a client addressed a database of another node: by its port, a token, or a server name in lower case. */
-export type AskedBy =
+export type DatabaseLookup =
   | { readonly kind: 'port'; readonly databaseId: string }
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'name'; readonly serverName: string }
@@ -206,7 +206,7 @@ export type AskedBy =
 /** The other nodes of this node's region. Their clients may be users of the same databases. */
 export interface SiblingNodes {
   /** Whether all commands of the region to a database whose replica this node keeps go through this node. */
-  seesAll(databaseId: string): boolean
+  isOnlyNodeOfRegion(databaseId: string): boolean
   /**
    * Asks the siblings whether they have passed answers of the home to clients. Resolves to true when all have answered, to
    * false when one did not answer in time.
@@ -214,13 +214,13 @@ export interface SiblingNodes {
    */
   askSiblings(databaseId: string, onMore: () => void): Promise<boolean>
   /** Reports that an answer of the home is about to be passed to a client. */
-  passed(by: AskedBy): void
+  countForwarded(by: DatabaseLookup): void
   /** The other node of the region that keeps the replica of a database and accepts clients for it. */
-  near(by: AskedBy): NearReplica | undefined
+  replicaInRegion(by: DatabaseLookup): RegionReplica | undefined
 }
 
 /** A node of the same region that keeps a replica. Both ways reject when it cannot be reached; then nothing was sent. */
-export interface NearReplica {
+export interface RegionReplica {
   /** Way of requests over REST. */
   readonly rest: Elsewhere
   /** Connects a client of the port of the database. */

@@ -69,7 +69,7 @@ function composeFleet({ config, engine, logger, problems, meters }: Foundations,
     logger,
     problems,
     meter: meters.databases,
-    onData: (databaseId, report) => databases.target.noteData(databaseId, report),
+    onData: (databaseId, report) => databases.target.recordDataReport(databaseId, report),
   })
 }
 
@@ -110,8 +110,8 @@ function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabas
     hold: (databaseId) => gateway.target.holdEngines(databaseId),
     proceed: (databaseId) => gateway.target.proceed(databaseId),
     isReceiving: (databaseId) => gateway.target.isReceiving(databaseId),
-    breakOff: (databaseId) => gateway.target.breakOff(databaseId),
-    sendAway: (databaseId) => gateway.target.sendAway(databaseId),
+    abortIncomplete: (databaseId) => gateway.target.breakOff(databaseId),
+    disconnectClients: (databaseId) => gateway.target.sendAway(databaseId),
     reads: {
       allow: (databaseId, outstanding) => gateway.target.allowReads(databaseId, outstanding),
       note: (databaseId, totals) => gateway.target.noteReads(databaseId, totals),

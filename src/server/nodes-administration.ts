@@ -14,7 +14,6 @@ import {
   setDatabaseStandby,
 } from '../contract/server/standbys.js'
 import {
-  askForMove,
   type Databases,
   dropStandby,
   listMoves,
@@ -24,6 +23,7 @@ import {
   placeStandbys,
   putStandby,
   removeNodeWithDatabases,
+  requestMove,
   type Standbys,
 } from '../databases/index.js'
 import { type Caller, ok, type Route, route } from '../http/index.js'
@@ -74,7 +74,7 @@ export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[
     }),
     route(moveDatabaseToNode, ({ caller, params, body }) => {
       accounts.requireOperator(caller)
-      return ok(askForMove({ store, caller, moves, at: systemClock.now() }, body.database_id, params.name))
+      return ok(requestMove({ store, caller, moves, at: systemClock.now() }, body.database_id, params.name))
     }),
     route(listDatabaseMoves, ({ caller }) => {
       accounts.requireOperator(caller)

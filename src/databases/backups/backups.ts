@@ -5,7 +5,7 @@ import type { BackupRecord, ImportRecord } from '../../contract/databases/backup
 import type { StoredBackupRecord } from '../../contract/databases/stored-backups.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
-import { type DatabaseRow, everyRow } from '../life.js'
+import { type DatabaseRow, everyRow } from '../lifecycle.js'
 import { nameProblems } from '../rules.js'
 import * as deletions from '../transactions/backup-deletions.js'
 import * as backups from '../transactions/backups.js'
@@ -22,12 +22,12 @@ import { InterruptedBackups } from './interrupted.js'
 import { Jobs } from './jobs.js'
 import { listBackups } from './list.js'
 import { LossAcceptance } from './loss-acceptance.js'
-import { LostJobs } from './lost-jobs.js'
 import { RecoveredData } from './recovered-data.js'
 import { Restores } from './restores.js'
 import { objectsOf } from './stored/objects.js'
 import { StoredBackups } from './stored/stored.js'
 import { Uploads } from './stored/uploads.js'
+import { UnconfirmedJobs } from './unconfirmed-jobs.js'
 
 type BackupRow = backups.BackupRow
 
@@ -62,7 +62,7 @@ export class Backups implements Service {
     const { dataDir, ...rest } = options
     this.#jobs = new Jobs(rest)
     const { stopping } = this.#jobs
-    this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping, lost: new LostJobs(rest) }
+    this.#deps = { ...rest, files: new BackupFiles(dataDir), stopping, lost: new UnconfirmedJobs(rest) }
     this.#creation = new BackupCreation(this.#deps)
     this.#interrupted = new InterruptedBackups({ ...this.#deps, creation: this.#creation, jobs: this.#jobs })
     const objectDeps = objectsOf(this.#deps)
@@ -98,9 +98,9 @@ export class Backups implements Service {
   }
 
   /** Settles work that nobody carries out, because the answer to the commit that began it was lost. */
-  async settleLost(): Promise<void> {
-    await this.#deps.lost.settleLost()
-    await this.#lossAcceptance.settleLost()
+  async settleUnconfirmed(): Promise<void> {
+    await this.#deps.lost.settleUnconfirmed()
+    await this.#lossAcceptance.settleUnconfirmed()
   }
 
   /**

@@ -1,7 +1,7 @@
 import { pause, type TargetGate } from '../../base/index.js'
 import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { BackupFiles } from './files.js'
-import type { LostJobs } from './lost-jobs.js'
+import type { UnconfirmedJobs } from './unconfirmed-jobs.js'
 
 /** What the classes of this folder are built from. */
 export interface BackupDeps
@@ -33,8 +33,8 @@ export interface BackupDeps
   readonly onReplaced: (databaseId: string) => void
   /** Decides which addresses data may be imported from. */
   readonly targets: TargetGate
-  readonly sleep: Pick<SleepControl, 'wake' | 'noteStarted' | 'during'>
-  readonly lost: LostJobs
+  readonly sleep: Pick<SleepControl, 'wake' | 'reportStarted' | 'during'>
+  readonly lost: UnconfirmedJobs
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal
 }

@@ -106,7 +106,7 @@ describe('an import from another server', () => {
     upload.write('REDIS')
     const received = server.databases.backups.importFile(server.owner, uploaded.database_id, {
       content: upload,
-      mayGoOn: async () => true,
+      isStillAllowed: async () => true,
     })
     received.catch(() => undefined)
     for (const { database_id } of [copied, uploaded]) {
@@ -246,7 +246,7 @@ it('an upload of which nothing arrives any more fails, and the database can be c
   content.write('REDIS')
   const { backups } = own.databases
   await expect(
-    backups.importFile(own.owner, record.database_id, { content, mayGoOn: async () => true }),
+    backups.importFile(own.owner, record.database_id, { content, isStillAllowed: async () => true }),
   ).rejects.toMatchObject({ code: 'import_failed', message: expect.stringContaining('nothing of the file') })
   expect(content.destroyed).toBe(true)
   await own.databases.remove(own.owner, record.database_id)

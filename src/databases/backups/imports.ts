@@ -9,7 +9,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { type EngineSpec, processMemoryFor, throwawayId } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import { engineSpecOf, planOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import type * as backups from '../transactions/backups.js'
 import * as databases from '../transactions/databases.js'
 import * as imports from '../transactions/imports.js'
@@ -47,7 +47,7 @@ type Filling = (backup: NewBackup, database: DatabaseRow, signal: AbortSignal) =
 export interface ReceivedFile {
   readonly content: Readable
   /** Whether the client may still change the database. */
-  readonly mayGoOn: () => Promise<boolean>
+  readonly isStillAllowed: () => Promise<boolean>
 }
 
 /** An active import. */
@@ -177,7 +177,7 @@ export class Imports {
   #receive(
     backup: NewBackup,
     database: DatabaseRow,
-    { content, mayGoOn }: ReceivedFile,
+    { content, isStillAllowed }: ReceivedFile,
     signal: AbortSignal,
   ): Promise<BackupRow> {
     return this.#creation.settle(backup, async () => {
@@ -193,7 +193,7 @@ export class Imports {
         await pipeline(content, (chunks: AsyncIterable<Buffer>) => passing(chunks, counting), disk, { signal: either })
           .catch((error: unknown) => asImportFailure(stall.problem ?? error))
           .finally(() => stall.end())
-        if (!(await mayGoOn())) throw new HomeportError('unauthorized', { scheme: 'Basic' })
+        if (!(await isStillAllowed())) throw new HomeportError('unauthorized', { scheme: 'Basic' })
         await this.#note(backup, { state: 'checking' })
         const { maxMemoryBytes } = engineSpecOf(database, plans)
         const evidence = await fleet.rewriteSnapshot(upload, await files.prepare(backup), maxMemoryBytes)

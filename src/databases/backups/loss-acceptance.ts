@@ -4,9 +4,9 @@ import { isError } from '../../contract/errors/errors.js'
 import type { EngineSpec } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
 import { engineSpecOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
-import { LostBegins, type LostWork } from '../lost-begins.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import * as databasesData from '../transactions/databases-data.js'
+import { type SettlesUnconfirmed, UnconfirmedWork } from '../unconfirmed-work.js'
 import { refuse } from './answers.js'
 import { type BackupDeps, retryUntilDone } from './deps.js'
 import type { Restores } from './restores.js'
@@ -15,10 +15,10 @@ import type { Restores } from './restores.js'
  * Starts a database without its missing or damaged data, because the owner has accepted the loss. The database is
  * `restoring` meanwhile, and its clients wait. After a crash the owner can accept the loss again.
  */
-export class LossAcceptance implements LostWork {
+export class LossAcceptance implements SettlesUnconfirmed {
   readonly #deps: BackupDeps
   readonly #restores: Restores
-  readonly #lost = new LostBegins()
+  readonly #lost = new UnconfirmedWork()
 
   constructor(deps: BackupDeps, restores: Restores) {
     this.#deps = deps
@@ -50,7 +50,7 @@ export class LossAcceptance implements LostWork {
   }
 
   /** Gives acceptances up whose commit got no answer; the owner can accept the loss again. */
-  async settleLost(): Promise<void> {
+  async settleUnconfirmed(): Promise<void> {
     const { store, clock } = this.#deps
     for (const databaseId of this.#lost.recent(clock.now())) await store.run(databasesData.giveUpAccept, { databaseId })
   }
@@ -60,7 +60,7 @@ export class LossAcceptance implements LostWork {
     const { database_id: databaseId } = database
     const spec = engineSpecOf(database, plans, this.#deps.only)
     try {
-      sleep.noteStarted(databaseId)
+      sleep.reportStarted(databaseId)
       if (!(await this.#serves(spec))) {
         await fleet.ensure({ ...spec, state: 'stopped' })
         await fleet.acceptLoss(spec)

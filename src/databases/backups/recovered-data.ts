@@ -1,5 +1,5 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import * as backupObjects from '../transactions/backup-objects.js'
 import * as backups from '../transactions/backups.js'
 import type { BackupDeps } from './deps.js'

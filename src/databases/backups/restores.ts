@@ -4,7 +4,7 @@ import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import { Holds } from '../changes/holds.js'
 import { engineSpecOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import * as backups from '../transactions/backups.js'
 import * as restores from '../transactions/restores.js'
 import { refuse } from './answers.js'
@@ -98,7 +98,7 @@ export class Restores {
 
   /** Resolves when the data of a database is not being replaced. */
   untilReplaced(databaseId: string, signal?: AbortSignal): Promise<void> {
-    return this.#holds.released(databaseId, signal)
+    return this.#holds.untilReleased(databaseId, signal)
   }
 
   async #prepare(database: DatabaseRow, backup: BackupRow): Promise<void> {
@@ -169,7 +169,7 @@ export class Restores {
       await fleet.adoptSnapshot(spec, files.staged(databaseId))
     })
     try {
-      sleep.noteStarted(databaseId)
+      sleep.reportStarted(databaseId)
       await fleet.ensure(spec, 'while-loading')
     } finally {
       await retryUntilDone(this.#deps, databaseId, () => store.run(restores.finish, { databaseId }))

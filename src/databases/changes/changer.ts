@@ -26,10 +26,10 @@ import type { Caller } from '../../http/index.js'
 import { AfterLostCommits } from '../../store/index.js'
 import type { ChangeDeps } from '../deps.js'
 import { engineSpecOf, regionOf } from '../desired-engine.js'
-import { abandonChange, type DatabaseRow, type DesiredChange, everyRow } from '../life.js'
-import { LostBegins, type LostWork } from '../lost-begins.js'
+import { abandonChange, type DatabaseRow, type DesiredChange, everyRow } from '../lifecycle.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
+import { type SettlesUnconfirmed, UnconfirmedWork } from '../unconfirmed-work.js'
 
 const store = databasesChanges
 
@@ -51,14 +51,14 @@ export class Changer {
   readonly #turns = new Turns()
   readonly #transformations = new Set<Promise<unknown>>()
   /** Databases whose change may have begun in the store although its caller got an error. */
-  readonly #lost = new LostBegins()
+  readonly #lost = new UnconfirmedWork()
   readonly #afterLostCommits: AfterLostCommits
   #stopped = false
 
-  constructor(deps: ChangeDeps, others: readonly LostWork[]) {
+  constructor(deps: ChangeDeps, others: readonly SettlesUnconfirmed[]) {
     this.deps = deps
     const recover = async (): Promise<void> => {
-      for (const one of others) await one.settleLost()
+      for (const one of others) await one.settleUnconfirmed()
       await this.#followStore()
     }
     this.#afterLostCommits = new AfterLostCommits({ ...deps, what: 'databases', recover })
@@ -256,7 +256,7 @@ export class Changer {
     const { requestId } = caller
     const databaseId = before.database_id
     try {
-      sleep.noteStarted(databaseId)
+      sleep.reportStarted(databaseId)
       this.deps.replicas()?.follow(before)
       const reverted = fleet.ensure(this.#specOf(before))
       reverted.catch((error: unknown) =>

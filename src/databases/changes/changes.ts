@@ -6,11 +6,11 @@ import type { Caller } from '../../http/index.js'
 import type { ChangeDeps } from '../deps.js'
 import { planNameOf, readRegionsOf } from '../desired-engine.js'
 import { newCredentials } from '../identity.js'
-import type { DatabaseRow, DesiredChange } from '../life.js'
-import type { LostWork } from '../lost-begins.js'
+import type { DatabaseRow, DesiredChange } from '../lifecycle.js'
 import { authorityProblem, nameProblems, readRegionProblems } from '../rules.js'
 import * as databases from '../transactions/databases.js'
 import * as databasesChanges from '../transactions/databases-changes.js'
+import type { SettlesUnconfirmed } from '../unconfirmed-work.js'
 import { Changer, refusalOf } from './changer.js'
 import { Holds } from './holds.js'
 import { type DesiredPlan, readDesiredPlan, resolvePlanChange } from './plan-change.js'
@@ -29,7 +29,7 @@ export class Changes {
   #onBudgetChange: BudgetListener = async () => undefined
 
   /** @param others settle other kinds of work that may have begun although the answer to the commit was lost. */
-  constructor(deps: ChangeDeps, others: readonly LostWork[]) {
+  constructor(deps: ChangeDeps, others: readonly SettlesUnconfirmed[]) {
     this.#changer = new Changer(deps, others)
   }
 
@@ -55,7 +55,7 @@ export class Changes {
 
   /** Resolves when clients may log in to the engines: not while the passwords are being changed. */
   untilReleased(databaseId: string): Promise<void> {
-    return this.#holds.released(databaseId)
+    return this.#holds.untilReleased(databaseId)
   }
 
   /** Makes the clients of a database wait while `work` runs. */

@@ -21,7 +21,7 @@ export class Holds {
   }
 
   /** Resolves when the database is not held; rejects with the reason of an aborted signal. */
-  async released(databaseId: string, signal?: AbortSignal): Promise<void> {
+  async untilReleased(databaseId: string, signal?: AbortSignal): Promise<void> {
     const held = this.#held.get(databaseId)
     if (held) await (signal ? Promise.race([held, aborted(signal)]) : held)
   }

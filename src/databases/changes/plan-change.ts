@@ -2,7 +2,7 @@ import type { ChangePlanBody } from '../../contract/databases/changes.js'
 import { PLAN_NAMES, type PlanName, type PlanTable } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { dataBoundOf, planNameOf, planOf, readRegionsOf } from '../desired-engine.js'
-import type { DatabaseRow, DesiredChange } from '../life.js'
+import type { DatabaseRow, DesiredChange } from '../lifecycle.js'
 import { readRegionProblems } from '../rules.js'
 
 /** A request for another plan, with its alternative spellings normalised. */

@@ -173,7 +173,7 @@ export class Departure {
         locator.moved(this.#move.target, row)
         // The waiting commands have reached no engine. Applications would get an error reply to them, but most clients send
         // commands again after a disconnect.
-        traffic.sendAway(databaseId)
+        traffic.disconnectClients(databaseId)
         directory.remove(databaseId)
       })
     } finally {
@@ -199,11 +199,11 @@ export class Departure {
     const databaseId = this.#databaseId
     const endMs = performance.now() + RELEASE_WITHIN_MS
     while (!traffic.hold(databaseId) && performance.now() < endMs) await pause(clock, CLOSE_POLL_MS)
-    traffic.breakOff(databaseId)
+    traffic.abortIncomplete(databaseId)
     if (traffic.hold(databaseId)) return
     await usage.handOver(databaseId)
     await usage.expect(databaseId)
-    traffic.sendAway(databaseId)
+    traffic.disconnectClients(databaseId)
     directory.remove(databaseId)
   }
 

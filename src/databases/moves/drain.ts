@@ -2,7 +2,7 @@ import { auditRow } from '../../accounts/index.js'
 import { newId } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import { dataBoundOf, planOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import * as moves from '../transactions/moves.js'
 import * as standbys from '../transactions/standbys.js'
 import { systemCaller } from '../usage/index.js'
@@ -45,7 +45,7 @@ export class Drain {
    * Asks for the next moves, as many as may run at a time. Resolves to whether it asked for any.
    * @param open the open moves of this node.
    */
-  async askFor(open: readonly moves.MoveRow[]): Promise<boolean> {
+  async requestMoves(open: readonly moves.MoveRow[]): Promise<boolean> {
     const { node, store, clock, directory, logger } = this.#deps
     const active = open.filter(({ source, state }) => source === node && (state === 'asked' || state === 'copying'))
     // A move that has ended does not block the next one: the node that has to clean up after it may be away for good.

@@ -23,5 +23,6 @@
  * `streams.ts` carries replication and files between them: the first message names move, database and epoch, and the home
  * refuses what does not match an active move.
  */
-export { askForMove, listMoves } from './asking.js'
+
 export { type Moves, type MovesSettings, movesOf } from './moves.js'
+export { listMoves, requestMove } from './requests.js'

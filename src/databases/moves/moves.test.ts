@@ -4,7 +4,7 @@ import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { PeerHandler } from '../../cluster/index.js'
 import { DEFAULT_PLANS } from '../../contract/databases/plans.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import { NO_TRAFFIC } from '../testing/no-traffic.js'
 import { servedRow } from '../testing/rows.js'
 import { list as backupRows } from '../transactions/backups.js'
@@ -34,7 +34,12 @@ const move = (id: string, change: Partial<Row> = {}): Row => ({
 const database = (id: string, home: string): DatabaseRow => servedRow({ database_id: id, home, plan: 'free' })
 
 const PEER = { incarnation: 2, name: 'b', advertise: '127.0.0.1:1', state: 'live' } as const
-const NO_SLEEP = { forget: () => undefined, noteStarted: () => undefined, isAwake: () => false, wake: () => undefined }
+const NO_SLEEP = {
+  forget: () => undefined,
+  reportStarted: () => undefined,
+  isAwake: () => false,
+  wake: () => undefined,
+}
 
 interface Found {
   readonly node: string
@@ -155,7 +160,11 @@ function nodeWith(found: Found) {
     locator: { moved: () => undefined, leaving: () => () => undefined },
     usage: { expect: async () => undefined, handOver: async () => undefined },
     sleep: { ...NO_SLEEP, during: (_: string, __: string, work: () => unknown) => work() },
-    traffic: { ...NO_TRAFFIC, sendAway: () => noted.push('send away'), proceed: () => noted.push('proceed') },
+    traffic: {
+      ...NO_TRAFFIC,
+      disconnectClients: () => noted.push('disconnect clients'),
+      proceed: () => noted.push('proceed'),
+    },
     placement: { homeFor: async () => 'c' },
     homes: { announce: async () => undefined },
     changes: {

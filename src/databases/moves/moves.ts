@@ -36,7 +36,7 @@ export class Moves {
     this.#target = new Target(deps)
     this.#drain = new Drain(deps, PARALLEL)
     const { cluster, clock, locator, directory } = deps
-    cluster.serve(SERVICE, (stream) => serveStream(stream, clock, (head) => this.#source.wayOf(head)))
+    cluster.serve(SERVICE, (stream) => serveStream(stream, clock, (head) => this.#source.streamTargetOf(head)))
     cluster.handle(TOPICS.look, () => void this.look())
     cluster.handle(TOPICS.receive, (payload) => this.#receive(payload))
     cluster.handle(TOPICS.progress, (payload) =>
@@ -83,7 +83,7 @@ export class Moves {
   }
 
   /** Notifies all nodes that moves were asked for. */
-  asked(): void {
+  notifyNodes(): void {
     void this.#deps.cluster.ask(TOPICS.look, {})
     void this.look()
   }
@@ -111,7 +111,7 @@ export class Moves {
       const open = await store.run(moves.open, { node })
       for (const move of open) this.#consider(move)
       for (const copy of copies) if (!open.some(({ move_id }) => move_id === copy.move_id)) this.#discard(copy)
-      if (this.#deps.cluster.isBeingDrained) void ((await this.#drain.askFor(open)) && this.look())
+      if (this.#deps.cluster.isBeingDrained) void ((await this.#drain.requestMoves(open)) && this.look())
     } catch (error) {
       logger.warn('database_moves_not_read', { error })
     }

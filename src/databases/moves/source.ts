@@ -4,7 +4,7 @@ import * as databases from '../transactions/databases.js'
 import * as moves from '../transactions/moves.js'
 import { Departure, MoveFailed, type Opening, untilStored } from './departure.js'
 import { type MovesDeps, TOPICS } from './deps.js'
-import type { StreamHead, Way } from './streams.js'
+import type { StreamHead, StreamTarget } from './streams.js'
 
 /** Moves databases away: the side of the home. What happens between `begin` and the changed home is in `departure.ts`. */
 export class Source {
@@ -24,7 +24,7 @@ export class Source {
   }
 
   /** Where a stream of the target leads; undefined: it is refused. */
-  wayOf({ moveId, databaseId, epoch, backupId }: StreamHead): Way | undefined {
+  streamTargetOf({ moveId, databaseId, epoch, backupId }: StreamHead): StreamTarget | undefined {
     const open = this.#open.get(moveId)
     if (!open || open.move.database_id !== databaseId || open.move.epoch !== epoch) return undefined
     if (backupId === undefined) return { socketPath: open.socketPath }

@@ -35,13 +35,13 @@ export async function openStream(
 }
 
 /** Where an accepted stream leads: to the socket of an engine, or to a file. */
-export type Way = { readonly socketPath: string } | { readonly file: string }
+export type StreamTarget = { readonly socketPath: string } | { readonly file: string }
 
 /**
  * Serves a stream of another node: reads its first message, and connects it to what `find` allows.
  * @param find answers undefined to refuse: no such move is active, or the epoch is another one.
  */
-export function serveStream(stream: Duplex, clock: Clock, find: (head: StreamHead) => Way | undefined): void {
+export function serveStream(stream: Duplex, clock: Clock, find: (head: StreamHead) => StreamTarget | undefined): void {
   stream.on('error', () => undefined)
   const late = clock.after(HEAD_WITHIN_MS, () => stream.destroy())
   stream.once('close', () => late.cancel())
@@ -54,17 +54,17 @@ export function serveStream(stream: Duplex, clock: Clock, find: (head: StreamHea
     stream.pause()
     late.cancel()
     const head = end < 0 ? undefined : headOf(read.subarray(0, end).toString('utf8'))
-    const way = head && find(head)
-    if (!way) return void stream.destroy()
+    const target = head && find(head)
+    if (!target) return void stream.destroy()
     if (end + 1 < read.length) stream.unshift(read.subarray(end + 1))
-    connect(stream, way)
+    connect(stream, target)
   }
   stream.on('data', onData)
 }
 
-function connect(stream: Duplex, way: Way): void {
-  if ('file' in way) return void pipeline(createReadStream(way.file), stream, () => undefined)
-  join(stream, createConnection({ path: way.socketPath }))
+function connect(stream: Duplex, target: StreamTarget): void {
+  if ('file' in target) return void pipeline(createReadStream(target.file), stream, () => undefined)
+  join(stream, createConnection({ path: target.socketPath }))
 }
 
 function headOf(text: string): StreamHead | undefined {

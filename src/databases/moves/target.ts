@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { pause } from '../../base/index.js'
 import { NoSpace, problemOf } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import * as backups from '../transactions/backups.js'
 import * as databases from '../transactions/databases.js'
 import * as moves from '../transactions/moves.js'
@@ -141,7 +141,7 @@ export class Target {
     const row = await store.run(databases.find, { databaseId })
     if (row?.home !== node || directory.has(databaseId)) return undefined
     await usage.expect(databaseId)
-    sleep.noteStarted(databaseId)
+    sleep.reportStarted(databaseId)
     // The fleet knows the desired state before any client can ask for the engines.
     fleet.ensure(engineSpecOf(row, plans, this.#deps.only), 'while-loading').catch((error: unknown) => {
       logger.error('database_wake_failed', { databaseId, error })

@@ -1,11 +1,11 @@
 import { isError } from '../../contract/errors/errors.js'
 import { dataBoundOf, planOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import * as standbys from '../transactions/standbys.js'
 import type { ReplicasDeps } from './deps.js'
 
 /** The node to look for. */
-export interface SoughtNode {
+export interface NodeCriteria {
   readonly row: DatabaseRow
   readonly region: string
   /** Nodes that are not to be chosen, by name. */
@@ -18,7 +18,7 @@ export interface SoughtNode {
  */
 export async function nodeOfRegion(
   { placement, plans, node, store }: ReplicasDeps,
-  { row, region, except: others }: SoughtNode,
+  { row, region, except: others }: NodeCriteria,
 ): Promise<string | undefined> {
   const copies = await store.run(standbys.nodesOf, { databaseId: row.database_id })
   const except = [node, ...others, ...copies]

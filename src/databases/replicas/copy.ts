@@ -8,7 +8,7 @@ import { Siblings } from './siblings.js'
  * Identifies the row of its database that a copy is used with: its number, and the incarnation of the home that counted it.
  */
 export interface UsedRow {
-  readonly life: Incarnation
+  readonly incarnation: Incarnation
   readonly revision: number
 }
 
@@ -77,9 +77,9 @@ export class Copy {
   }
 
   /** Whether it is used with this row. */
-  uses({ life, revision }: UsedRow): boolean {
+  uses({ incarnation, revision }: UsedRow): boolean {
     const state = this.#state
-    return state.kind === 'connected' && state.row.life === life && state.row.revision === revision
+    return state.kind === 'connected' && state.row.incarnation === incarnation && state.row.revision === revision
   }
 
   /** Whether its engine follows nobody any more. */

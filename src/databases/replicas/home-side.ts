@@ -2,8 +2,8 @@ import { pause, type Timer } from '../../base/index.js'
 import type { Incarnation } from '../../cluster/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { readRegionsOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
-import type { Way } from '../moves/streams.js'
+import type { DatabaseRow } from '../lifecycle.js'
+import type { StreamTarget } from '../moves/streams.js'
 import { nodeOfRegion } from './choice.js'
 import type { ReplicasDeps } from './deps.js'
 import { Engines } from './engines.js'
@@ -78,9 +78,9 @@ export class HomeSide {
     this.#engines = new Engines(deps.fleet)
     this.#regions = new NodeRegions(deps)
     deps.directory.follow({ put: (row) => this.follow(row), remove: (databaseId) => this.#forget(databaseId) })
-    deps.cluster.onGone((life) => {
-      this.#links.delete(life)
-      this.#regions.gone(life)
+    deps.cluster.onGone((incarnation) => {
+      this.#links.delete(incarnation)
+      this.#regions.gone(incarnation)
     })
   }
 
@@ -142,8 +142,8 @@ export class HomeSide {
   /**
    * Called when a node begins to serve clients. Resolves when no lease counts that was given without knowing of that node.
    */
-  async joined(life: Incarnation): Promise<void> {
-    this.#regions.joined(life)
+  async joined(incarnation: Incarnation): Promise<void> {
+    this.#regions.joined(incarnation)
     await Promise.all([...this.#wanted.keys()].map((databaseId) => this.withdraw(databaseId)))
   }
 
@@ -151,9 +151,9 @@ export class HomeSide {
   async gone(databaseId: string): Promise<void> {
     const endMs = performance.now() + GONE_WITHIN_MS
     await this.withdraw(databaseId)
-    for (const life of this.#links.keys()) {
-      do await this.#beatNow(life)
-      while (this.#links.get(life)?.leaving.has(databaseId) && performance.now() < endMs)
+    for (const incarnation of this.#links.keys()) {
+      do await this.#beatNow(incarnation)
+      while (this.#links.get(incarnation)?.leaving.has(databaseId) && performance.now() < endMs)
     }
   }
 
@@ -174,7 +174,7 @@ export class HomeSide {
   }
 
   /** Where a stream of a copy leads; undefined: it is refused. */
-  wayOf({ databaseId }: { readonly databaseId: string }): Way | undefined {
+  streamTargetOf({ databaseId }: { readonly databaseId: string }): StreamTarget | undefined {
     const engine = this.#engines.known(databaseId)
     return engine && this.#isAwake(databaseId) ? { socketPath: engine.socketPath } : undefined
   }
@@ -210,21 +210,21 @@ export class HomeSide {
   }
 
   /** Whether a copy has the data of the present engine, and the users and limits of the present row. */
-  #isReady(wanted: Wanted | undefined, { databaseId, report, life }: Member): boolean {
+  #isReady(wanted: Wanted | undefined, { databaseId, report, incarnation }: Member): boolean {
     const engine = this.#engines.known(databaseId)
-    if (life === undefined || report?.state !== 'following') return false
+    if (incarnation === undefined || report?.state !== 'following') return false
     if (report.replid !== engine?.replid) this.#engines.doubt(databaseId)
     return report.replid === engine?.replid && report.revision === wanted?.revision
   }
 
   /** Never rejects. */
   async #withdrawn(member: Member): Promise<void> {
-    const { life } = member
-    const link = life === undefined ? undefined : this.#links.get(life)
+    const { incarnation } = member
+    const link = incarnation === undefined ? undefined : this.#links.get(incarnation)
     const before = link?.sequence ?? 0
     for (let leftMs = member.leasedFor(performance.now()); leftMs > 0; leftMs = member.leasedFor(performance.now())) {
       if (link && link.answered > before) return
-      const next = life === undefined ? NEVER : this.#beatNow(life)
+      const next = incarnation === undefined ? NEVER : this.#beatNow(incarnation)
       await Promise.race([next, pause(this.#deps.clock, leftMs)])
       // When the answer is lost, the lease ends by itself.
       await pause(this.#deps.clock, Math.min(POLL_MS, leftMs))
@@ -241,14 +241,14 @@ export class HomeSide {
     const nowMs = performance.now()
     let copying = members.filter((member) => member.isBeginning(nowMs)).length
     for (const member of members) if (this.#isToSeek(member) && copying++ < MOST_COPIES) this.#seek(member)
-    for (const { life } of members) if (life !== undefined) this.#linkTo(life)
-    for (const [life, link] of this.#links) if (!link.beating) void this.#beatNow(life)
+    for (const { incarnation } of members) if (incarnation !== undefined) this.#linkTo(incarnation)
+    for (const [incarnation, link] of this.#links) if (!link.beating) void this.#beatNow(incarnation)
     this.#timer = this.#deps.clock.after(BEAT_EVERY_MS, () => this.#tick())
   }
 
   #isToSeek(member: Member): boolean {
-    const peer = this.#deps.cluster.peers.find(({ incarnation }) => incarnation === member.life)
-    if (!peer) member.life = undefined
+    const peer = this.#deps.cluster.peers.find(({ incarnation }) => incarnation === member.incarnation)
+    if (!peer) member.incarnation = undefined
     const nowMs = performance.now()
     const isKept = peer !== undefined && peer.state === 'live' && !member.isLost(nowMs)
     return !isKept && !this.#seeking.has(member) && nowMs - member.soughtMs > SEEK_EVERY_MS
@@ -269,56 +269,56 @@ export class HomeSide {
     const { cluster, logger } = this.#deps
     const { databaseId, region } = member
     const row = this.#wanted.get(databaseId)?.row
-    const kept = cluster.peers.find(({ incarnation }) => incarnation === member.life)
+    const kept = cluster.peers.find(({ incarnation }) => incarnation === member.incarnation)
     const node = row && (await nodeOfRegion(this.#deps, { row, region, except: kept ? [kept.name] : [] }))
     const peer = cluster.peers.find(({ name, state }) => name === node && state === 'live')
-    if (!peer || peer.incarnation === member.life) return
+    if (!peer || peer.incarnation === member.incarnation) return
     member.moveTo(peer.incarnation)
     this.#linkTo(peer.incarnation)
     logger.info('database_replica_placed', { databaseId, region, node: peer.name })
     void this.#beatNow(peer.incarnation)
   }
 
-  #linkTo(life: Incarnation): Link {
-    const link = this.#links.get(life) ?? { sequence: 0, answered: 0, beating: undefined, leaving: new Set() }
-    this.#links.set(life, link)
+  #linkTo(incarnation: Incarnation): Link {
+    const link = this.#links.get(incarnation) ?? { sequence: 0, answered: 0, beating: undefined, leaving: new Set() }
+    this.#links.set(incarnation, link)
     return link
   }
 
   /**
    * Sends a beat with the current state, after the pending one. Resolves when the beat is answered or lost. Never rejects.
    */
-  async #beatNow(life: Incarnation): Promise<void> {
-    await this.#links.get(life)?.beating
-    const link = this.#links.get(life)
+  async #beatNow(incarnation: Incarnation): Promise<void> {
+    await this.#links.get(incarnation)?.beating
+    const link = this.#links.get(incarnation)
     if (!link) return
-    link.beating ??= this.#beat(life, link).finally(() => (link.beating = undefined))
+    link.beating ??= this.#beat(incarnation, link).finally(() => (link.beating = undefined))
     await link.beating
   }
 
   /** Never rejects. */
-  async #beat(life: Incarnation, link: Link): Promise<void> {
+  async #beat(incarnation: Incarnation, link: Link): Promise<void> {
     const { cluster, node } = this.#deps
     const sequence = ++this.#sequence
     link.sequence = sequence
-    const beat: Beat = { source: node, sequence, wanted: this.#wantedOf(life) }
-    const [found] = await cluster.ask(TOPICS.beat, beat, life)
+    const beat: Beat = { source: node, sequence, wanted: this.#wantedOf(incarnation) }
+    const [found] = await cluster.ask(TOPICS.beat, beat, incarnation)
     const answer = found && beatAnswerOf(found.answer)
     if (!answer) return
     link.answered = sequence
     link.leaving = new Set(answer.leaving)
-    this.#take(answer, life)
+    this.#take(answer, incarnation)
     // The node keeps no copies any more, and knows that none is wanted.
-    if (beat.wanted.length === 0 && answer.leaving.length === 0) this.#links.delete(life)
+    if (beat.wanted.length === 0 && answer.leaving.length === 0) this.#links.delete(incarnation)
   }
 
-  #wantedOf(life: Incarnation): WantedCopy[] {
+  #wantedOf(incarnation: Incarnation): WantedCopy[] {
     return [...this.#wanted].flatMap(([databaseId, wanted]) => {
       if (!this.#isAwake(databaseId)) return []
       const { revision } = wanted
       const password = this.#engines.known(databaseId)?.password
       return [...wanted.members.values()]
-        .filter((member) => member.life === life)
+        .filter((member) => member.incarnation === incarnation)
         .map((member) => ({
           databaseId,
           region: member.region,
@@ -339,13 +339,13 @@ export class HomeSide {
     const more = reads.allow(databaseId, { here: member.outstanding, everywhere: outstanding })
     return more === undefined
       ? undefined
-      : member.lease(more, this.#regions.siblingsIn(member.region, member.life), performance.now())
+      : member.lease(more, this.#regions.siblingsIn(member.region, member.incarnation), performance.now())
   }
 
-  #take({ copies, stamp }: BeatAnswer, life: Incarnation): void {
+  #take({ copies, stamp }: BeatAnswer, incarnation: Incarnation): void {
     for (const report of copies) {
       const members = [...(this.#wanted.get(report.databaseId)?.members.values() ?? [])]
-      const member = members.find((one) => one.life === life)
+      const member = members.find((one) => one.incarnation === incarnation)
       const read = member?.reported(report, stamp)
       if (read && read.reads + read.bytesIn > 0) this.#deps.reads.note(report.databaseId, read)
     }

@@ -28,7 +28,7 @@
  *   the replica is, and pass their clients on to it.
  *
  * `home-side.ts` is the home, `choice.ts` chooses its nodes, `node-side.ts` the node of the read region, `copy.ts` one copy
- * there; `siblings.ts` and `sibling-questions.ts` ask the other nodes of the region, `passed.ts` is one of them;
+ * there; `siblings.ts` and `sibling-questions.ts` ask the other nodes of the region, `forwarded-answers.ts` is one of them;
  * `messages.ts` has what the nodes send.
  */
 export { type Replicas, replicasOf } from './replicas.js'

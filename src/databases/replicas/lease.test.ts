@@ -11,7 +11,7 @@ const at = (ms: number, wallMs = ms) => ({ monotonicMs: ms, wallMs })
 function newCopy(): Copy {
   const relay = new HomeRelay(() => Promise.reject(new Error('no home')))
   const copy = new Copy({ databaseId: 'db', region: 'eu-west-1', source: 'a' }, relay)
-  copy.connected({ life: 1, revision: 1 })
+  copy.connected({ incarnation: 1, revision: 1 })
   return copy
 }
 const totals = (reads: number) => ({ reads, bytesIn: 10 * reads, bytesOut: 0, commands: [['GET', reads] as const] })

@@ -11,7 +11,7 @@ export class Member {
   readonly databaseId: string
   readonly region: string
   /** The incarnation of the node that keeps it; undefined: none was found yet. */
-  life: Incarnation | undefined
+  incarnation: Incarnation | undefined
   /** When a node was last looked for, monotonic. */
   soughtMs = Number.NEGATIVE_INFINITY
   report: CopyReport | undefined
@@ -31,8 +31,8 @@ export class Member {
   }
 
   /** Assigns the replica to another node. */
-  moveTo(life: Incarnation): void {
-    this.life = life
+  moveTo(incarnation: Incarnation): void {
+    this.incarnation = incarnation
     this.goodMs = performance.now()
     this.report = undefined
     this.stamp = undefined
@@ -67,7 +67,9 @@ export class Member {
 
   /** Whether its node copies the data at the moment. */
   isBeginning(nowMs: number): boolean {
-    return this.life !== undefined && this.report?.state !== 'following' && nowMs - this.goodMs < ANSWERS_WITHIN_MS
+    return (
+      this.incarnation !== undefined && this.report?.state !== 'following' && nowMs - this.goodMs < ANSWERS_WITHIN_MS
+    )
   }
 
   /** Whether its node has failed or not answered for so long that another one must be found. */

@@ -165,9 +165,9 @@ export function since(now: ReadTotals, before: ReadTotals | undefined): ReadTota
 }
 
 /** The question of the node that keeps a replica to another node of the region. */
-export interface PassedQuestion {
+export interface ForwardedQuestion {
   readonly databaseId: string
-  /** Everything by which clients may have asked for the database; see `passed.ts`. */
+  /** Everything by which clients may have asked for the database; see `forwarded-answers.ts`. */
   readonly keys: readonly string[]
 }
 
@@ -175,14 +175,14 @@ export interface PassedQuestion {
 const MOST_KEYS = 2_000
 
 /** Reads such a question. */
-export function passedQuestionOf(payload: unknown): PassedQuestion | undefined {
+export function forwardedQuestionOf(payload: unknown): ForwardedQuestion | undefined {
   if (!isObject(payload) || !Array.isArray(payload.keys) || typeof payload.databaseId !== 'string') return undefined
   const keys = payload.keys.slice(0, MOST_KEYS).filter((one) => typeof one === 'string')
   return { databaseId: payload.databaseId, keys }
 }
 
 /** Reads the answer to such a question: a number that grows with every answer that was passed on. */
-export const passedCountOf = (answer: unknown): number | undefined =>
+export const forwardedCountOf = (answer: unknown): number | undefined =>
   isObject(answer) && typeof answer.count === 'number' ? answer.count : undefined
 
 /** Reads the answer about the place of a primary. */

@@ -17,19 +17,19 @@ export class NodeRegions {
     this.#deps = deps
   }
 
-  joined(life: Incarnation): void {
-    this.#joined.add(life)
+  joined(incarnation: Incarnation): void {
+    this.#joined.add(incarnation)
   }
 
-  gone(life: Incarnation): void {
-    this.#regions.delete(life)
-    this.#joined.delete(life)
+  gone(incarnation: Incarnation): void {
+    this.#regions.delete(incarnation)
+    this.#joined.delete(incarnation)
   }
 
   /** The other nodes that clients of a region may use. Undefined while the region of some node is not known. */
-  siblingsIn(region: string, life: Incarnation | undefined): readonly Incarnation[] | undefined {
-    const peers = this.#deps.cluster.peers.map(({ incarnation }) => incarnation)
-    const others = [...new Set([...peers, ...this.#joined])].filter((one) => one !== life)
+  siblingsIn(region: string, incarnation: Incarnation | undefined): readonly Incarnation[] | undefined {
+    const peers = this.#deps.cluster.peers.map((peer) => peer.incarnation)
+    const others = [...new Set([...peers, ...this.#joined])].filter((one) => one !== incarnation)
     if (others.some((one) => !this.#regions.has(one))) return undefined
     return others.filter((one) => (this.#regions.get(one) ?? region) === region)
   }
@@ -43,7 +43,7 @@ export class NodeRegions {
     placement
       .regionsOfPeers()
       .then((regions) => {
-        for (const [life, region] of regions) this.#regions.set(life, region)
+        for (const [incarnation, region] of regions) this.#regions.set(incarnation, region)
       })
       .catch((error: unknown) => logger.warn('database_regions_not_read', { error }))
   }

@@ -3,7 +3,7 @@ import type { Incarnation, Moment } from '../../cluster/index.js'
 import { type Followed, HomeRelay, makeSpace, problemOf } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
 import type { ServingDirectory } from '../directory.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import { openStream } from '../moves/streams.js'
 import * as databases from '../transactions/databases.js'
 import { Copy, type CopyOrigin, type UsedRow } from './copy.js'
@@ -41,7 +41,7 @@ export class NodeSide {
   readonly #siblings: SiblingQuestions
   readonly #copies = new Map<string, Copy>()
   /** The last beat of each home, by its name. */
-  readonly #heard = new Map<string, { readonly life: Incarnation; readonly sequence: number }>()
+  readonly #heard = new Map<string, { readonly incarnation: Incarnation; readonly sequence: number }>()
   /** Work on the files of each database, one after the other. */
   readonly #work = new Turns()
   #timer: Timer | undefined
@@ -86,18 +86,22 @@ export class NodeSide {
   }
 
   /** Applies a beat of a home. Reads that it no longer allows are refused before the answer is sent. */
-  async beat(beat: Beat, life: Incarnation): Promise<BeatAnswer | undefined> {
+  async beat(beat: Beat, incarnation: Incarnation): Promise<BeatAnswer | undefined> {
     // A home that was declared dead may believe for a while that it still is the home, and would end the copy of the new
     // home.
-    if (!this.#deps.cluster.peers.some(({ incarnation }) => incarnation === life)) return undefined
+    if (!this.#deps.cluster.peers.some((peer) => peer.incarnation === incarnation)) return undefined
     const heard = this.#heard.get(beat.source)
-    if (heard && (life < heard.life || (life === heard.life && beat.sequence <= heard.sequence))) return undefined
-    this.#heard.set(beat.source, { life, sequence: beat.sequence })
+    if (
+      heard &&
+      (incarnation < heard.incarnation || (incarnation === heard.incarnation && beat.sequence <= heard.sequence))
+    )
+      return undefined
+    this.#heard.set(beat.source, { incarnation, sequence: beat.sequence })
     const wanted = new Map(beat.wanted.map((one) => [one.databaseId, one]))
     for (const copy of this.#copies.values()) {
       if (copy.source === beat.source && !wanted.has(copy.databaseId)) this.#drop(copy)
     }
-    for (const one of beat.wanted) this.#follow(one, beat.source, life)
+    for (const one of beat.wanted) this.#follow(one, beat.source, incarnation)
     const own = [...this.#copies.values()].filter((copy) => copy.source === beat.source)
     await Promise.all(own.map((copy) => this.#look(copy)))
     const leaving = this.#work.keys.filter((databaseId) => !this.#copies.has(databaseId))
@@ -105,7 +109,7 @@ export class NodeSide {
   }
 
   /** Leaves the files of a database to another task of this node. Resolves when no work on them is active here. */
-  async letGo(databaseId: string): Promise<void> {
+  async releaseFiles(databaseId: string): Promise<void> {
     const copy = this.#copies.get(databaseId)
     if (copy) this.#forget(copy)
     await this.#work.idle(databaseId)
@@ -117,9 +121,13 @@ export class NodeSide {
     return copy ? this.#siblings.ask(copy, onMore) : Promise.resolve(false)
   }
 
-  #follow({ databaseId, region, password, revision, lease }: WantedCopy, source: string, life: Incarnation): void {
+  #follow(
+    { databaseId, region, password, revision, lease }: WantedCopy,
+    source: string,
+    incarnation: Incarnation,
+  ): void {
     const copy = this.#copies.get(databaseId)
-    const row: UsedRow = { life, revision }
+    const row: UsedRow = { incarnation, revision }
     const nowMs = performance.now()
     const isOther = copy?.source !== source || copy.region !== region
     if (isOther || (copy.state.kind === 'failed' && copy.state.atMs < nowMs - RETRY_MS)) {

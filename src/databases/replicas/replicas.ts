@@ -3,22 +3,22 @@ import { isObject } from '../../base/index.js'
 import type { EngineEndpoint } from '../../fleet/index.js'
 import type { ChangeDeps, ReadControl } from '../deps.js'
 import { ServingDirectory, type ServingSettings } from '../directory.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import type { Moves } from '../moves/index.js'
 import { serveStream } from '../moves/streams.js'
 import type { Standbys } from '../standbys/index.js'
 import type { ReplicasDeps } from './deps.js'
+import { type DatabaseLookup, ForwardedAnswers, keyOf } from './forwarded-answers.js'
 import { HomeSide, type ReplicaStatus } from './home-side.js'
-import { beatOf, passedQuestionOf, REPLICA_SERVICE, TOPICS } from './messages.js'
+import { beatOf, forwardedQuestionOf, REPLICA_SERVICE, TOPICS } from './messages.js'
 import { NodeSide } from './node-side.js'
-import { type AskedBy, keyOf, PassedAnswers } from './passed.js'
 
 /** The replicas of this node's databases at other nodes, and those that this node keeps; see `index.ts`. */
 export class Replicas {
   readonly #deps: ReplicasDeps
   readonly #home: HomeSide
   readonly #node: NodeSide
-  readonly #passed = new PassedAnswers()
+  readonly #passed = new ForwardedAnswers()
   /** The users and limits of databases whose replicas this node keeps. */
   readonly directory: ServingDirectory
   #state: 'new' | 'running' | 'stopped' = 'new'
@@ -29,16 +29,16 @@ export class Replicas {
     this.directory = new ServingDirectory(deps.serving)
     this.#home = new HomeSide(deps)
     this.#node = new NodeSide({ ...deps, copies: this.directory })
-    cluster.serve(REPLICA_SERVICE, (stream) => serveStream(stream, clock, (head) => this.#home.wayOf(head)))
-    cluster.handle(TOPICS.beat, (payload, life) => {
+    cluster.serve(REPLICA_SERVICE, (stream) => serveStream(stream, clock, (head) => this.#home.streamTargetOf(head)))
+    cluster.handle(TOPICS.beat, (payload, incarnation) => {
       const beat = beatOf(payload)
-      return beat && this.#state === 'running' ? this.#node.beat(beat, life) : undefined
+      return beat && this.#state === 'running' ? this.#node.beat(beat, incarnation) : undefined
     })
-    cluster.handle(TOPICS.passed, (payload, life) => {
-      const question = passedQuestionOf(payload)
-      return question && this.#passed.asked(question, life)
+    cluster.handle(TOPICS.passed, (payload, incarnation) => {
+      const question = forwardedQuestionOf(payload)
+      return question && this.#passed.answerQuestion(question, incarnation)
     })
-    cluster.handle(TOPICS.joined, (_, life) => this.#home.joined(life))
+    cluster.handle(TOPICS.joined, (_, incarnation) => this.#home.joined(incarnation))
     cluster.handle(TOPICS.place, (payload) =>
       isObject(payload) && this.#state === 'running' ? this.#home.placeOf(String(payload.databaseId)) : undefined,
     )
@@ -90,8 +90,8 @@ export class Replicas {
   }
 
   /** Leaves the files of a database to another task of this node. Resolves when no replica uses them. */
-  letGo(databaseId: string): Promise<void> {
-    return this.#node.letGo(databaseId)
+  releaseFiles(databaseId: string): Promise<void> {
+    return this.#node.releaseFiles(databaseId)
   }
 
   /** Whether this node answers reads of a database now. Called for each reply of its replica. */
@@ -105,7 +105,7 @@ export class Replicas {
   }
 
   /** Whether clients of the region use no other node; see `SiblingNodes` of the gateway. */
-  seesAll(databaseId: string): boolean {
+  isOnlyNodeOfRegion(databaseId: string): boolean {
     return this.#node.copyOf(databaseId)?.siblings.areNone ?? true
   }
 
@@ -115,20 +115,20 @@ export class Replicas {
   }
 
   /** An answer of the home of another node is about to be passed to a client. */
-  passed(by: AskedBy): void {
+  countForwarded(by: DatabaseLookup): void {
     this.#passed.count(keyOf(by))
   }
 
   /** The other node of the region that keeps the replica of a database. */
-  near(by: AskedBy): NearReplica | undefined {
-    const life = this.#passed.near(keyOf(by))
-    const peer = this.#deps.cluster.peers.find(({ incarnation }) => incarnation === life)
-    if (!peer || life === undefined) return undefined
+  replicaInRegion(by: DatabaseLookup): RegionReplica | undefined {
+    const incarnation = this.#passed.replicaNode(keyOf(by))
+    const peer = this.#deps.cluster.peers.find((each) => each.incarnation === incarnation)
+    if (!peer || incarnation === undefined) return undefined
     const tunnel = async (service: string, ip: string, detail = ''): Promise<Duplex> => {
       try {
         return await this.#deps.cluster.tunnel(peer.name, service, ip, detail)
       } catch (error) {
-        this.#passed.lost(life)
+        this.#passed.forgetNode(incarnation)
         throw error
       }
     }
@@ -162,7 +162,7 @@ export class Replicas {
 }
 
 /** A node of the same region that keeps a replica. Both reject when it cannot be reached; then nothing was sent. */
-export interface NearReplica {
+export interface RegionReplica {
   /** For requests over REST. */
   readonly rest: { readonly node: string; connect(ip: string): Promise<Duplex> }
   /** For a client of the port of the database. */
@@ -197,6 +197,6 @@ export function replicasOf({ cluster, settings, moves, standbys, ...deps }: Repl
   })
   // Replicas at other nodes could show writes that the standby does not have yet.
   standbys?.beforeWaiting((databaseId) => replicas.withdraw(databaseId))
-  for (const one of [moves, standbys]) one?.beforeCopy((databaseId) => replicas.letGo(databaseId))
+  for (const one of [moves, standbys]) one?.beforeCopy((databaseId) => replicas.releaseFiles(databaseId))
   return replicas
 }

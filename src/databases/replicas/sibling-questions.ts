@@ -3,7 +3,7 @@ import type { Incarnation } from '../../cluster/index.js'
 import { type ServingDirectory, tokensOf } from '../directory.js'
 import type { Copy } from './copy.js'
 import type { ReplicasDeps } from './deps.js'
-import { type PassedQuestion, passedCountOf, TOPICS } from './messages.js'
+import { type ForwardedQuestion, forwardedCountOf, TOPICS } from './messages.js'
 
 const ANNOUNCE_EVERY_MS = 1_000
 /** Maximum wait for the siblings: as long as a read waits for its replica. */
@@ -53,9 +53,9 @@ export class SiblingQuestions {
     const row = copies.rowOf(databaseId)
     const name = copies.find(databaseId)?.serverName
     const keys = [...(row ? tokensOf(row).keys() : []), ...(name === undefined ? [] : [name])]
-    const question: PassedQuestion = { databaseId, keys }
-    const answers = await Promise.all(siblings.map((life) => cluster.ask(TOPICS.passed, question, life)))
-    const counts = answers.flat().map(({ peer, answer }) => [peer.incarnation, passedCountOf(answer)] as const)
-    return new Map(counts.flatMap(([life, count]) => (count === undefined ? [] : [[life, count]])))
+    const question: ForwardedQuestion = { databaseId, keys }
+    const answers = await Promise.all(siblings.map((incarnation) => cluster.ask(TOPICS.passed, question, incarnation)))
+    const counts = answers.flat().map(({ peer, answer }) => [peer.incarnation, forwardedCountOf(answer)] as const)
+    return new Map(counts.flatMap(([incarnation, count]) => (count === undefined ? [] : [[incarnation, count]])))
   }
 }

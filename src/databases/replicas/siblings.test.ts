@@ -1,20 +1,22 @@
 import { expect, it } from 'vitest'
 import type { Incarnation } from '../../cluster/index.js'
-import { PassedAnswers } from './passed.js'
+import { ForwardedAnswers } from './forwarded-answers.js'
 import { Siblings } from './siblings.js'
 
 /** A read region with several nodes: one keeps the replica, and its siblings pass answers of the home on to clients. */
 
 const question = { databaseId: 'db', keys: ['token', 'name'] }
 
-function region(...lives: Incarnation[]) {
-  const passed = new Map(lives.map((life) => [life, new PassedAnswers()]))
+function region(...incarnations: Incarnation[]) {
+  const passed = new Map(incarnations.map((incarnation) => [incarnation, new ForwardedAnswers()]))
   const siblings = new Siblings()
-  siblings.are(lives)
+  siblings.are(incarnations)
   const noted: string[] = []
   const ask = async (asked: readonly Incarnation[]) =>
     new Map(
-      asked.flatMap((life) => (passed.has(life) ? [[life, passed.get(life)?.asked(question, 1).count ?? 0]] : [])),
+      asked.flatMap((incarnation) =>
+        passed.has(incarnation) ? [[incarnation, passed.get(incarnation)?.answerQuestion(question, 1).count ?? 0]] : [],
+      ),
     )
   return { passed, siblings, noted, asked: () => siblings.ask(ask, () => noted.push('more')) }
 }
@@ -44,15 +46,17 @@ it('an answer that a sibling passes on after a question began is found by the ne
 it('a sibling that is gone, new or unknown may have passed something on', async () => {
   const { passed, siblings, noted, asked } = region(2, 3)
   await asked()
-  for (const lives of [[2], [2, 4], undefined, [2], []]) {
+  for (const incarnations of [[2], [2, 4], undefined, [2], []]) {
     noted.length = 0
-    if (lives) for (const life of lives) if (!passed.has(life)) passed.set(life, new PassedAnswers())
-    siblings.are(lives)
-    expect([lives, siblings.areNone, await asked(), noted]).toEqual([
-      lives,
+    if (incarnations)
+      for (const incarnation of incarnations)
+        if (!passed.has(incarnation)) passed.set(incarnation, new ForwardedAnswers())
+    siblings.are(incarnations)
+    expect([incarnations, siblings.areNone, await asked(), noted]).toEqual([
+      incarnations,
       false,
-      lives !== undefined,
-      lives ? ['more'] : [],
+      incarnations !== undefined,
+      incarnations ? ['more'] : [],
     ])
   }
   expect(siblings.areNone).toBe(true)
@@ -68,12 +72,12 @@ it('while a sibling does not answer, the home answers reads, and the sibling is 
 })
 
 it('a node that counts very many keys says that all have grown, and forgets a node that kept the replica', () => {
-  const passed = new PassedAnswers()
+  const passed = new ForwardedAnswers()
   passed.count('db')
-  const { count } = passed.asked(question, 7)
+  const { count } = passed.answerQuestion(question, 7)
   for (let key = 0; key < 100_000; key++) passed.count(`k${key}`)
-  expect(passed.asked(question, 7).count).toBeGreaterThan(count)
-  expect([passed.near('token'), passed.near('other')]).toEqual([7, undefined])
-  passed.lost(7)
-  expect(passed.near('token')).toBeUndefined()
+  expect(passed.answerQuestion(question, 7).count).toBeGreaterThan(count)
+  expect([passed.replicaNode('token'), passed.replicaNode('other')]).toEqual([7, undefined])
+  passed.forgetNode(7)
+  expect(passed.replicaNode('token')).toBeUndefined()
 })

@@ -72,7 +72,7 @@ export class Sleep implements SleepControl {
   }
 
   /** Notes that the caller itself has started the engines of a database. */
-  noteStarted(databaseId: string): void {
+  reportStarted(databaseId: string): void {
     const sleeper = this.#sleeperOf(databaseId)
     this.#set(
       sleepers.isDesiredUp(sleeper) ? sleepers.used(sleeper, this.#now()) : sleepers.woken(sleeper, this.#now()),

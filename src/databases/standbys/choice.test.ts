@@ -24,8 +24,8 @@ const placed = (id: string, change: Partial<PlacedStandby> = {}): PlacedStandby 
   stand_replid: null,
   stand_offset: null,
   home_incarnation: 1,
-  home_life: 'live',
-  node_life: 'live',
+  home_state: 'live',
+  node_state: 'live',
   complete_until: 1,
   home_offset: 1,
   standby_offset: 1,
@@ -65,7 +65,7 @@ function homeWhere(...nodes: string[]) {
 
 it('the home chooses another node when one has been away for 30 s without a break', async () => {
   const look = homeWhere('c')
-  const away = placed('one', { node_life: 'dead' })
+  const away = placed('one', { node_state: 'dead' })
   expect(await look(away)).toEqual([])
   vi.advanceTimersByTime(29_000)
   expect(await look(placed('one'))).toEqual([])
@@ -78,7 +78,7 @@ it('the home chooses another node when one has been away for 30 s without a brea
 
 it('the home chooses a node at once when the other one is drained, and when there is none', async () => {
   const look = homeWhere('c')
-  const rows = [placed('one', { node_life: 'draining' }), placed('two', { node: 'a' })]
+  const rows = [placed('one', { node_state: 'draining' }), placed('two', { node: 'a' })]
   expect(await look(...rows)).toEqual(['one', 'two'])
   // The rows show the choice only at a later look, so the home does not choose again before.
   expect(await look(...rows)).toEqual([])
@@ -86,7 +86,7 @@ it('the home chooses a node at once when the other one is drained, and when ther
 
 it('the home never replaces a node that the operator has named, and never chooses for another home', async () => {
   const look = homeWhere('c')
-  const named = placed('one', { placement: 'named', node_life: 'draining' })
+  const named = placed('one', { placement: 'named', node_state: 'draining' })
   expect(await look(named, placed('two', { home: 'c', node: 'c' }))).toEqual([])
 })
 
@@ -106,7 +106,7 @@ it('the home chooses different nodes for the copies of a database, at one look o
   const none = placed('one', { node: 'a', state: 'asked' })
   expect(await look(none, { ...none, slot: 2 })).toEqual(['one', 'one'])
   expect(look.picked).toEqual(['b', 'c'])
-  const [first, second] = [placed('one', { node_life: 'draining' }), placed('one', { node: 'c', slot: 2 })]
+  const [first, second] = [placed('one', { node_state: 'draining' }), placed('one', { node: 'c', slot: 2 })]
   vi.advanceTimersByTime(5_000)
   expect(await look(first, second)).toEqual(['one'])
   expect(look.picked.at(-1)).toBe('d')

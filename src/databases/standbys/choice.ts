@@ -1,7 +1,7 @@
 import { auditRow } from '../../accounts/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import { dataBoundOf, planOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import * as standbys from '../transactions/standbys.js'
 import { systemCaller } from '../usage/index.js'
 import type { StandbysDeps } from './deps.js'
@@ -46,7 +46,7 @@ export class Choice {
 
   #noteAway(own: readonly PlacedStandby[]): void {
     const nowMs = performance.now()
-    const away = own.filter(({ node, node_life }) => node !== this.#deps.node && !isRunning(node_life))
+    const away = own.filter(({ node, node_state }) => node !== this.#deps.node && !isRunning(node_state))
     this.#awaySinceMs = new Map(away.map(keyOf).map((key) => [key, this.#awaySinceMs.get(key) ?? nowMs]))
   }
 
@@ -57,10 +57,10 @@ export class Choice {
   }
 
   #isDue(row: PlacedStandby): boolean {
-    const { node, node_life } = row
+    const { node, node_state } = row
     const nowMs = performance.now()
     if (nowMs - (this.#triedMs.get(keyOf(row)) ?? Number.NEGATIVE_INFINITY) < RETRY_MS) return false
-    if (node === this.#deps.node || node_life === 'draining') return true
+    if (node === this.#deps.node || node_state === 'draining') return true
     return nowMs - (this.#awaySinceMs.get(keyOf(row)) ?? nowMs) >= AWAY_MS
   }
 
@@ -109,4 +109,4 @@ export class Choice {
 
 const keyOf = ({ database_id, slot }: PlacedStandby): string => `${database_id}/${slot}`
 
-const isRunning = (life: string | null): boolean => life === 'live' || life === 'draining'
+const isRunning = (state: string | null): boolean => state === 'live' || state === 'draining'

@@ -2,7 +2,7 @@ import { pause } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { ReplicationPlace } from '../../fleet/index.js'
 import type { PlacedStandby } from '../transactions/standbys.js'
-import { isThereOf, type StandbysDeps, TOPICS } from './deps.js'
+import { reachAnswerOf, type StandbysDeps, TOPICS } from './deps.js'
 import type { Guard } from './guard.js'
 
 /**
@@ -86,7 +86,7 @@ export class Confirmations {
     const peer = cluster.peers.find(({ name }) => name === node)
     if (epoch === undefined || !peer) return false
     const [found] = await cluster.ask(TOPICS.reach, { databaseId, epoch, source, ...place }, peer.incarnation)
-    return found !== undefined && isThereOf(found.answer)
+    return found !== undefined && reachAnswerOf(found.answer)
   }
 
   #mustWait(databaseId: string): boolean {

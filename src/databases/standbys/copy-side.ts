@@ -97,7 +97,7 @@ export class CopySide {
   #mayPromise({ databaseId, epoch, source }: FollowRequest): boolean {
     const row = this.#rows.get(databaseId)
     if (row?.home !== source || (row.now_epoch ?? 1) !== epoch) return false
-    return row.home_life !== 'dead' && this.#copies.get(databaseId)?.state.kind !== 'sealed'
+    return row.home_state !== 'dead' && this.#copies.get(databaseId)?.state.kind !== 'sealed'
   }
 
   /**
@@ -172,7 +172,7 @@ export class CopySide {
   }
 
   /** Forgets a copy, and resolves when no work on its files is active. A later sweep does not delete them. */
-  async letGo(databaseId: string): Promise<void> {
+  async releaseFiles(databaseId: string): Promise<void> {
     const copy = this.#copies.get(databaseId)
     this.#copies.delete(databaseId)
     copy?.end()

@@ -100,4 +100,4 @@ export function reachRequestOf(payload: unknown): ReachRequest | undefined {
 }
 
 /** Reads the answer to a `ReachRequest`. */
-export const isThereOf = (answer: unknown): boolean => isObject(answer) && answer.isThere === true
+export const reachAnswerOf = (answer: unknown): boolean => isObject(answer) && answer.isThere === true

@@ -5,70 +5,70 @@ import { Guard } from './guard.js'
 /** Whether a home may answer: it depends on the rows that it has read, and on whether it may have been declared dead. */
 
 function guardOf() {
-  const life = { mayAct: true }
-  const guard = new Guard({ mayAct: () => life.mayAct }, systemClock)
-  return { life, guard }
+  const node = { mayAct: true }
+  const guard = new Guard({ mayAct: () => node.mayAct }, systemClock)
+  return { node, guard }
 }
 
 it('a home that may be dead answers only for databases that nobody may take over', () => {
-  const { life, guard } = guardOf()
+  const { node, guard } = guardOf()
   guard.read([{ databaseId: 'guarded', node: 'b', mayTake: true }])
-  life.mayAct = false
+  node.mayAct = false
   expect([guard.mayServe('guarded'), guard.mayServe('alone')]).toEqual([false, true])
 })
 
 it('a home that wakes up answers nothing for a database that was taken over, although its rows are gone', () => {
-  const { life, guard } = guardOf()
+  const { node, guard } = guardOf()
   guard.read([{ databaseId: 'guarded', node: 'b', mayTake: true }])
-  life.mayAct = false
+  node.mayAct = false
   // The rows name another home by now, so the home reads none.
   guard.read([])
   expect(guard.mayServe('guarded')).toBe(false)
-  life.mayAct = true
+  node.mayAct = true
   guard.read([])
-  life.mayAct = false
+  node.mayAct = false
   expect(guard.mayServe('guarded')).toBe(true)
 })
 
 it('a home that does not know the rows yet assumes that every database may have been taken over', () => {
-  const { life, guard } = guardOf()
+  const { node, guard } = guardOf()
   expect(guard.mayServe('any')).toBe(true)
-  life.mayAct = false
+  node.mayAct = false
   guard.read([])
   guard.begin({ databaseId: 'one', node: 'b' })
   expect([guard.mayServe('any'), guard.nodesOf('any')]).toEqual([false, undefined])
 })
 
 it('both of two standbys that may take over have to promise not to', () => {
-  const { life, guard } = guardOf()
+  const { node, guard } = guardOf()
   const [b, c] = [
     { databaseId: 'guarded', node: 'b', mayTake: true },
     { databaseId: 'guarded', node: 'c', mayTake: true },
   ]
   guard.read([b])
   guard.begin(c)
-  life.mayAct = false
+  node.mayAct = false
   guard.promised(b, guard.now())
   expect([guard.mayServe('guarded'), guard.nodesOf('guarded')]).toEqual([false, ['b', 'c']])
   guard.promised(c, guard.now())
   expect(guard.mayServe('guarded')).toBe(true)
   // The first promise is new, the second one is 4 s old and no longer counts.
-  life.mayAct = true
+  node.mayAct = true
   guard.read([b, { databaseId: 'other', node: 'c', mayTake: true }])
   guard.read([b, c])
-  life.mayAct = false
+  node.mayAct = false
   guard.promised(b, guard.now())
   guard.promised(c, { monotonicMs: guard.now().monotonicMs - 4_000, wallMs: guard.now().wallMs })
   expect(guard.mayServe('guarded')).toBe(false)
 })
 
 it('a standby that the store may know as complete has to promise until the store has answered', () => {
-  const { life, guard } = guardOf()
+  const { node, guard } = guardOf()
   const behind = { databaseId: 'guarded', node: 'b', mayTake: false }
   const mayServeAlone = () => {
-    life.mayAct = false
+    node.mayAct = false
     const mayServe = guard.mayServe('guarded')
-    life.mayAct = true
+    node.mayAct = true
     return mayServe
   }
   guard.read([behind])

@@ -1,5 +1,5 @@
 import { pause } from '../../base/index.js'
-import type { Way } from '../moves/streams.js'
+import type { StreamTarget } from '../moves/streams.js'
 import type { PlacedStandby, StandbyNote } from '../transactions/standbys.js'
 import { completeUntil, remember, type Sample } from './complete-until.js'
 import { type CopyProgress, type FollowRequest, followAnswerOf, type StandbysDeps, TOPICS } from './deps.js'
@@ -32,7 +32,13 @@ export class HomeSide {
   }
 
   /** Where a stream of a standby leads. Undefined: this node is not the home in this epoch, or the engine sleeps. */
-  wayOf({ databaseId, epoch }: { readonly databaseId: string; readonly epoch: number }): Way | undefined {
+  streamTargetOf({
+    databaseId,
+    epoch,
+  }: {
+    readonly databaseId: string
+    readonly epoch: number
+  }): StreamTarget | undefined {
     const guarded = this.#guarded.get(databaseId)
     const isHome = this.#deps.directory.has(databaseId) && guarded?.epoch === epoch
     return isHome && this.#deps.sleep.isAwake(databaseId) ? { socketPath: guarded.socketPath } : undefined

@@ -47,5 +47,5 @@
  * `copy.ts` one copy there; both sides look at the rows in `standbys.ts`. `transactions/standby-sets.ts` has what the
  * operator asks for, `transactions/promotions.ts` who is furthest.
  */
-export { dropStandby, listStandbys, placeStandby, placeStandbys, putStandby } from './asking.js'
+export { dropStandby, listStandbys, placeStandby, placeStandbys, putStandby } from './requests.js'
 export { type Standbys, standbysOf } from './standbys.js'

@@ -44,7 +44,7 @@ export class Standbys {
     this.#takeover = new Takeover(deps, this.#copies)
     this.#choice = new Choice(deps)
     this.#confirmations = new Confirmations(deps, this.#guard)
-    cluster.serve(STANDBY_SERVICE, (stream) => serveStream(stream, clock, (head) => this.#home.wayOf(head)))
+    cluster.serve(STANDBY_SERVICE, (stream) => serveStream(stream, clock, (head) => this.#home.streamTargetOf(head)))
     cluster.handle(TOPICS.look, () => void this.look())
     cluster.handle(TOPICS.follow, (payload) => {
       const request = followRequestOf(payload)
@@ -100,12 +100,12 @@ export class Standbys {
   }
 
   /** Forgets a copy of this node, whose files another task replaces from then on. */
-  letGo(databaseId: string): Promise<void> {
-    return this.#copies.letGo(databaseId)
+  releaseFiles(databaseId: string): Promise<void> {
+    return this.#copies.releaseFiles(databaseId)
   }
 
   /** Makes all nodes look, because rows have changed. */
-  asked(): void {
+  notifyNodes(): void {
     void this.#deps.cluster.ask(TOPICS.look, {})
     void this.look()
   }
@@ -207,6 +207,6 @@ export function standbysOf(
       await homes?.announce([databaseId])
     },
   })
-  moves.beforeCopy((databaseId) => standbys.letGo(databaseId))
+  moves.beforeCopy((databaseId) => standbys.releaseFiles(databaseId))
   return standbys
 }

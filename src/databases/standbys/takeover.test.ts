@@ -24,9 +24,9 @@ const lost: PlacedStandby = {
   state: 'following',
   epoch: 1,
   now_epoch: 1,
-  home_life: 'dead',
+  home_state: 'dead',
   home_incarnation: 7,
-  node_life: 'live',
+  node_state: 'live',
   complete_until: 1,
   home_offset: 120,
   standby_offset: 90,
@@ -51,7 +51,7 @@ function nodeB({ reported, place, answers = [] }: Found) {
   const [clock, noted] = [new ManualClock(), [] as string[]]
   const run = async (operation: unknown, args: { place?: typeof PLACE }) => {
     if (operation === databases.find) return { account_id: 'acc', home: 'a' }
-    if (operation === promotions.stand) return void noted.push(`stand ${args.place?.offset ?? 'none'}`)
+    if (operation === promotions.recordPosition) return void noted.push(`stand ${args.place?.offset ?? 'none'}`)
     noted.push('promote')
     const answer = answers.shift()
     if (answer instanceof HomeportError) throw answer
@@ -71,7 +71,7 @@ function nodeB({ reported, place, answers = [] }: Found) {
     seal: () => reported,
     promisedFor: () => 0,
     cut: () => noted.push('cut'),
-    letGo: async () => undefined,
+    releaseFiles: async () => undefined,
     unseal: () => noted.push('unseal'),
   }
   const takeover = new Takeover(deps as unknown as StandbysDeps, copies as unknown as CopySide)
@@ -147,6 +147,6 @@ it('a node asks again when the answer to the promotion is lost, until it knows w
 
 it('a node stores nothing when the home has come back, and its copy follows the home again', () => {
   const { noted, takeover } = nodeB({ reported: PLACE, place: PLACE })
-  takeover.consider([{ ...lost, home_life: 'live' }])
+  takeover.consider([{ ...lost, home_state: 'live' }])
   expect(noted).toEqual(['unseal'])
 })

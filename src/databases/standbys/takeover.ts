@@ -21,7 +21,7 @@ const WAITS_LONG_MS = 15_000
 interface Attempt {
   readonly row: PlacedStandby
   /** Incarnation of the home that has died. */
-  readonly life: number
+  readonly incarnation: number
   /** Monotonic. */
   readonly beganMs: number
 }
@@ -49,14 +49,16 @@ export class Takeover {
   consider(rows: readonly PlacedStandby[]): void {
     const { node } = this.#deps
     for (const row of rows) {
-      const { database_id: databaseId, home_incarnation: life } = row
+      const { database_id: databaseId, home_incarnation: incarnation } = row
       if (row.node !== node || row.home === node || this.#running.has(databaseId)) continue
-      if (row.home_life !== 'dead' || row.state !== 'following' || life === null) {
+      if (row.home_state !== 'dead' || row.state !== 'following' || incarnation === null) {
         // A takeover that failed has left the copy sealed, and the home has come back.
         this.#copies.unseal(databaseId)
         continue
       }
-      const done = this.#take({ row, life, beganMs: performance.now() }).finally(() => this.#running.delete(databaseId))
+      const done = this.#take({ row, incarnation, beganMs: performance.now() }).finally(() =>
+        this.#running.delete(databaseId),
+      )
       this.#running.set(databaseId, done)
     }
   }
@@ -95,11 +97,11 @@ export class Takeover {
    */
   async #compete(attempt: Attempt, reported: ReplicationPlace): Promise<void> {
     let { row } = attempt
-    const { life, beganMs } = attempt
+    const { incarnation, beganMs } = attempt
     while (this.#state === 'running') {
       const place = await this.#placeOf(row)
       const isWhole = place?.replid === reported.replid && place.offset >= reported.offset
-      row = await this.#stand({ row, life }, isWhole ? place : undefined)
+      row = await this.#stand({ row, incarnation }, isWhole ? place : undefined)
       if (!place) return this.#refuse(row, 'the engine of the copy does not answer')
       if (!isWhole) return this.#giveUp(row, 'the copy has lost writes that it had: its engine was restarted')
       const result = await this.#promote(row, Math.max(0, (row.home_offset ?? 0) - place.offset))
@@ -133,15 +135,15 @@ export class Takeover {
 
   /** Stores the place of the copy, unless it is stored already. @param place undefined: the copy cannot take over. */
   async #stand(
-    { row, life }: Pick<Attempt, 'row' | 'life'>,
+    { row, incarnation }: Pick<Attempt, 'row' | 'incarnation'>,
     place: ReplicationPlace | undefined,
   ): Promise<PlacedStandby> {
-    const stands = { stand_life: life, stand_replid: place?.replid ?? null, stand_offset: place?.offset ?? null }
-    const isKnown = row.stand_life === life && row.stand_replid === stands.stand_replid
+    const stands = { stand_life: incarnation, stand_replid: place?.replid ?? null, stand_offset: place?.offset ?? null }
+    const isKnown = row.stand_life === incarnation && row.stand_replid === stands.stand_replid
     if (isKnown && row.stand_offset === stands.stand_offset) return row
     const { store, node } = this.#deps
     const stored = place && { replid: place.replid, offset: place.offset }
-    await store.run(promotions.stand, { databaseId: row.database_id, node, life, place: stored })
+    await store.run(promotions.recordPosition, { databaseId: row.database_id, node, incarnation, place: stored })
     return { ...row, ...stands }
   }
 
@@ -184,7 +186,7 @@ export class Takeover {
   async #serve(row: PlacedStandby, durationMs: number): Promise<void> {
     const { logger, take, announce, node, meter } = this.#deps
     const { database_id: databaseId } = row
-    await this.#copies.letGo(databaseId)
+    await this.#copies.releaseFiles(databaseId)
     const serving = take(databaseId)
     if (meter) meter.promotions++
     const until = new Date(row.complete_until ?? 0).toISOString()

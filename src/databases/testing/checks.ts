@@ -5,7 +5,7 @@ import { expect } from 'vitest'
 import { enginesIn, isPortFree } from '../../../test/support/index.js'
 import { type DatabaseRecord, DatabaseRecordSchema } from '../../contract/databases/databases.js'
 import { compileChecker } from '../../http/index.js'
-import { everyRow } from '../life.js'
+import { everyRow } from '../lifecycle.js'
 import type { ManagementServer } from './management.js'
 
 /** The smallest valid creation request. */

@@ -101,7 +101,7 @@ export async function startManagement(options: ManagementOptions = {}): Promise<
     clock: systemClock,
     logger: quiet,
     problems,
-    onData: (databaseId, report) => databases.noteData(databaseId, report),
+    onData: (databaseId, report) => databases.recordDataReport(databaseId, report),
   })
   await fleet.start()
   const { databases, gate } = databasesOf({ dataDir, store, accounts, fleet, problems, redisPorts, options })

@@ -7,6 +7,6 @@ export const NO_TRAFFIC: Traffic = {
   hold: () => true,
   proceed: () => undefined,
   isReceiving: () => false,
-  breakOff: () => undefined,
-  sendAway: () => undefined,
+  abortIncomplete: () => undefined,
+  disconnectClients: () => undefined,
 }

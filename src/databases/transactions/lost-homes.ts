@@ -12,7 +12,7 @@ import { query } from '../../store/query.js'
 import { change, first, only, type Transaction } from '../../store/statement.js'
 import { rowToChange } from './database-row.js'
 import { dropRestore } from './recoveries.js'
-import { newestLife } from './standbys.js'
+import { newestIncarnation } from './standbys.js'
 
 const copiedElsewhere = query<{ name: string }, { databases: number }>(({ db, p }) =>
   db
@@ -47,7 +47,7 @@ export const remove = write(
 )
 
 function* isGivenUp(home: string | null): Transaction<boolean> {
-  return home !== null && (yield* first(newestLife, { name: home })) === undefined
+  return home !== null && (yield* first(newestIncarnation, { name: home })) === undefined
 }
 
 /** Whether the operator has given up the node that is the home of databases. */

@@ -9,7 +9,7 @@ import { query } from '../../store/query.js'
 import type { DatabaseMovesTable } from '../../store/schema/index.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { rowToChange, setModifyingState } from './database-row.js'
-import { followHome, forgetStandbys, makeWay, newestLife, takesPart } from './standbys.js'
+import { followHome, forgetStandbys, newestIncarnation, takesPart, vacateStandby } from './standbys.js'
 
 /** A move as it is stored. */
 export type MoveRow = DatabaseMovesTable
@@ -54,7 +54,7 @@ const MOVING = 'updating_regions'
 const isActive = ({ state }: MoveRow): boolean => state === 'asked' || state === 'copying'
 
 /** A request to move a database. */
-export interface AskedMove {
+export interface RequestedMove {
   readonly moveId: string
   readonly databaseId: string
   readonly target: string
@@ -68,7 +68,7 @@ export interface AskedMove {
  */
 export function* activeFrom(
   home: string,
-  { databaseId, at }: Pick<AskedMove, 'databaseId' | 'at'>,
+  { databaseId, at }: Pick<RequestedMove, 'databaseId' | 'at'>,
 ): Transaction<MoveRow | undefined> {
   const active = (yield* all(ofDatabase, { databaseId })).filter(isActive)
   for (const { move_id: moveId, source, state } of active) {
@@ -84,7 +84,7 @@ export function* activeFrom(
  * @throws HomeportError `database_not_found`, `database_without_home`, `database_busy`, `node_not_found`,
  * `node_not_running`, `database_is_there`, `database_standby_there`.
  */
-export const ask = write('moves.ask', function* (args: AskedMove): Transaction<MoveRow> {
+export const ask = write('moves.ask', function* (args: RequestedMove): Transaction<MoveRow> {
   const { databaseId, target } = args
   const row = yield* first(rowToChange, { databaseId })
   if (!row || row.modifying_state === 'creating') throw new HomeportError('database_not_found', { databaseId })
@@ -93,10 +93,10 @@ export const ask = write('moves.ask', function* (args: AskedMove): Transaction<M
   if (pending?.target === target) return pending
   if (pending) throw new HomeportError('database_busy', { modifyingState: MOVING })
   if (row.home === target) throw new HomeportError('database_is_there', { databaseId, node: target })
-  yield* makeWay(databaseId, { home: row.home, to: target })
-  const life = yield* first(newestLife, { name: target })
-  if (!life) throw new HomeportError('node_not_found', { name: target })
-  if (life.state !== 'live') throw new HomeportError('node_not_running', { name: target, state: life.state })
+  yield* vacateStandby(databaseId, { home: row.home, to: target })
+  const newest = yield* first(newestIncarnation, { name: target })
+  if (!newest) throw new HomeportError('node_not_found', { name: target })
+  if (newest.state !== 'live') throw new HomeportError('node_not_running', { name: target, state: newest.state })
   yield* change(dropEnded, { databaseId })
   const epoch = (yield* first(epochOf, { databaseId }))?.epoch ?? 1
   const { moveId: move_id, at: asked_at } = args

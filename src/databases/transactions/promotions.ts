@@ -8,7 +8,7 @@ import { setModifyingState } from './database-row.js'
 import { takeHome } from './homes.js'
 import { activeFrom, dropEpoch } from './moves.js'
 import { dropTaken, failPending } from './recoveries.js'
-import { newestLife, ofDatabase, type StandbyRow, takesPart, turnStandbys } from './standbys.js'
+import { newestIncarnation, ofDatabase, type StandbyRow, takesPart, turnStandbys } from './standbys.js'
 
 /** Who takes a database over from whom. */
 export interface Promotion {
@@ -32,32 +32,35 @@ export type Promoted =
   | { readonly kind: 'refused'; readonly why: string }
 
 /** The place of a copy whose home is dead. No stream changes the copy any more. */
-export interface Stand {
+export interface StandbyPosition {
   readonly databaseId: string
   readonly node: string
   /** The incarnation of the home that has died. */
-  readonly life: number
+  readonly incarnation: number
   /** Undefined: the copy cannot take over. */
   readonly place: { readonly replid: string; readonly offset: number } | undefined
 }
 
-const setStand = query<Omit<Stand, 'place'> & { replid: string | null; offset: number | null }>(({ db, p }) =>
+const setStand = query<Omit<StandbyPosition, 'place'> & { replid: string | null; offset: number | null }>(({ db, p }) =>
   db
     .updateTable('database_standbys')
-    .set({ stand_life: p.life, stand_replid: p.replid, stand_offset: p.offset })
+    .set({ stand_life: p.incarnation, stand_replid: p.replid, stand_offset: p.offset })
     .where('database_id', '=', p.databaseId)
     .where('node', '=', p.node)
     .where('state', '=', 'following')
-    .where((e) => e.or([e('stand_life', 'is', null), e('stand_life', '<=', p.life)])),
+    .where((e) => e.or([e('stand_life', 'is', null), e('stand_life', '<=', p.incarnation)])),
 )
 
 /**
  * Stores the place of a copy. Does nothing for an earlier incarnation of the home than is stored, or a copy that does not
  * follow.
  */
-export const stand = write('promotions.stand', function* ({ place, ...args }: Stand): Transaction<void> {
-  yield* change(setStand, { ...args, replid: place?.replid ?? null, offset: place?.offset ?? null })
-})
+export const recordPosition = write(
+  'promotions.stand',
+  function* ({ place, ...args }: StandbyPosition): Transaction<void> {
+    yield* change(setStand, { ...args, replid: place?.replid ?? null, offset: place?.offset ?? null })
+  },
+)
 
 const lockDatabase = query<
   { databaseId: string },
@@ -126,11 +129,11 @@ function* resultFor(
   const own = following.find(({ node }) => node === to)
   if (!own) return refused('the standby is not following')
   if (!(yield* takesPart(to))) return refused('this node was declared dead')
-  const life = yield* first(newestLife, { name: from })
-  if (life?.state !== 'dead') return refused(`the node ${from} is ${life?.state ?? 'unknown'}`)
+  const newest = yield* first(newestIncarnation, { name: from })
+  if (newest?.state !== 'dead') return refused(`the node ${from} is ${newest?.state ?? 'unknown'}`)
   const present: StandbyRow[] = []
   for (const one of following) if (yield* takesPart(one.node)) present.push(one)
-  const silent = present.find(({ stand_life }) => stand_life !== life.incarnation)
+  const silent = present.find(({ stand_life }) => stand_life !== newest.incarnation)
   if (silent) return waits(`the node ${silent.node} has not stored where its copy stands`)
   const furthest = furthestOf(present)
   return furthest?.slot === own.slot ? undefined : waits(`the node ${furthest?.node ?? ''} comes first`)

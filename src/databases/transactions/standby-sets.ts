@@ -5,7 +5,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
-import { dropOf, lockDatabase, newestLife, openMove, type StandbyRow, UNKNOWN } from './standbys.js'
+import { dropOf, lockDatabase, newestIncarnation, openMove, type StandbyRow, UNKNOWN } from './standbys.js'
 
 /** The migration that brings sets, and the first generation whose nodes know them. */
 const SETS = { migration: 'standby_sets', generation: 3 } as const
@@ -95,9 +95,9 @@ function* checkNode(databaseId: string, node: string): Transaction<void> {
   if (yield* first(openMove, { databaseId })) {
     throw new HomeportError('database_busy', { modifyingState: 'updating_regions' })
   }
-  const life = yield* first(newestLife, { name: node })
-  if (!life) throw new HomeportError('node_not_found', { name: node })
-  if (life.state !== 'live') throw new HomeportError('node_not_running', { name: node, state: life.state })
+  const newest = yield* first(newestIncarnation, { name: node })
+  if (!newest) throw new HomeportError('node_not_found', { name: node })
+  if (newest.state !== 'live') throw new HomeportError('node_not_running', { name: node, state: newest.state })
 }
 
 interface Wanted extends Omit<StandbySetArgs, 'audit'> {

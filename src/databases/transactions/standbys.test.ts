@@ -28,7 +28,7 @@ describeOnEveryStore('standbys', (openStore) => {
   let a: string
   let b: string
   let c: string
-  const lives = new Map<string, number>()
+  const incarnations = new Map<string, number>()
 
   const audit = () => auditRow(accountId, AT)
 
@@ -37,11 +37,11 @@ describeOnEveryStore('standbys', (openStore) => {
     const node = { name, dir: name, advertise: 'host:1', version: '0', config: '{}', range, region: null }
     const registered = await store.run(nodes.register, { node, now: AT })
     if (registered.kind !== 'registered') throw new Error(registered.kind)
-    lives.set(name, registered.incarnation)
+    incarnations.set(name, registered.incarnation)
     return name
   }
 
-  const bury = (name: string) => store.run(nodes.declareDead, { incarnation: lives.get(name) ?? 0, beat: 0 })
+  const bury = (name: string) => store.run(nodes.declareDead, { incarnation: incarnations.get(name) ?? 0, beat: 0 })
 
   async function create(): Promise<string> {
     const id = randomUUID()
@@ -94,11 +94,15 @@ describeOnEveryStore('standbys', (openStore) => {
     })
   const promote = (to = b) =>
     store.run(promotions.promote, { databaseId, from: a, to, epoch: 1, at: AT, audit: audit() })
-  const stand = (node: string, offset: number | undefined, { replid = 'r', life = lives.get(a) ?? 0 } = {}) =>
-    store.run(promotions.stand, {
+  const stand = (
+    node: string,
+    offset: number | undefined,
+    { replid = 'r', incarnation = incarnations.get(a) ?? 0 } = {},
+  ) =>
+    store.run(promotions.recordPosition, {
       databaseId,
       node,
-      life,
+      incarnation,
       place: offset === undefined ? undefined : { replid, offset },
     })
   const move = (target: string) =>
@@ -118,7 +122,7 @@ describeOnEveryStore('standbys', (openStore) => {
 
   it('are chosen by the home, unless the rows have changed since it looked', async () => {
     await auto()
-    expect(await row()).toMatchObject({ node: a, placement: 'auto', home_life: 'live', node_life: 'live' })
+    expect(await row()).toMatchObject({ node: a, placement: 'auto', home_state: 'live', node_state: 'live' })
     expect(await choose(c, b)).toBe(false)
     expect(await choose(a, b, { home: c })).toBe(false)
     await bury(c)
@@ -178,7 +182,7 @@ describeOnEveryStore('standbys', (openStore) => {
       mode: 'replicated',
       complete_until: null,
     }
-    expect(await row()).toMatchObject({ ...swapped, home_life: 'live', node_life: 'dead' })
+    expect(await row()).toMatchObject({ ...swapped, home_state: 'live', node_state: 'dead' })
     expect(await store.run(databases.find, { databaseId })).toMatchObject({ modifying_state: '' })
     expect(await store.run(backups.get, { accountId, backupId: backup.backup_id })).toMatchObject({ state: 'failed' })
     // The old home was not notified.
@@ -290,7 +294,7 @@ describeOnEveryStore('standbys', (openStore) => {
     await stand(c, 101)
     // Repeated calls change nothing, nor do those about an earlier death.
     await stand(b, 100)
-    await stand(c, 1, { life: 0 })
+    await stand(c, 1, { incarnation: 0 })
     expect(await promote(b)).toMatchObject({ kind: 'waits', why: expect.stringContaining(c) })
     expect(await promote(c)).toEqual({ kind: 'promoted' })
     expect([await promote(b), await promote(c)]).toEqual([{ kind: 'late' }, { kind: 'promoted' }])

@@ -19,8 +19,8 @@ export interface PlacedStandby extends StandbyRow {
   /** The epoch of the database now; null means 1. */
   readonly now_epoch: number | null
   /** The state of the newest incarnation of the home, and of the standby's node; null when no node has had that name. */
-  readonly home_life: string | null
-  readonly node_life: string | null
+  readonly home_state: string | null
+  readonly node_state: string | null
   /** The newest incarnation of the home. */
   readonly home_incarnation: number | null
 }
@@ -46,7 +46,7 @@ export const openMove = query<{ databaseId: string }, { move_id: string }>(({ db
 )
 
 /** The newest incarnation of the nodes with a name. */
-export const newestLife = query<{ name: string }, { state: string; incarnation: number }>(({ db, p }) =>
+export const newestIncarnation = query<{ name: string }, { state: string; incarnation: number }>(({ db, p }) =>
   db
     .selectFrom('nodes')
     .select(['state', 'incarnation'])
@@ -57,7 +57,7 @@ export const newestLife = query<{ name: string }, { state: string; incarnation: 
 
 /** Whether the newest incarnation of a node takes part in the cluster. */
 export function* takesPart(node: string): Transaction<boolean> {
-  const state = (yield* first(newestLife, { name: node }))?.state
+  const state = (yield* first(newestIncarnation, { name: node }))?.state
   return state === 'live' || state === 'draining'
 }
 
@@ -117,7 +117,7 @@ export const choose = write('standbys.choose', function* (args: ChosenNode): Tra
   const known = rows.find((one) => one.slot === slot)
   if (row?.home !== home || known?.node !== from || known.placement !== 'auto') return false
   if (node === home || rows.some((one) => one.node === node)) return false
-  if ((yield* first(openMove, { databaseId })) || (yield* first(newestLife, { name: node }))?.state !== 'live')
+  if ((yield* first(openMove, { databaseId })) || (yield* first(newestIncarnation, { name: node }))?.state !== 'live')
     return false
   yield* change(setNode, { databaseId, slot, node, epoch: known.epoch })
   yield* recordAudit(args.audit)
@@ -151,7 +151,7 @@ export function* turnStandbys({ databaseId, from, to }: NewHome, epoch: number):
   }
 }
 
-const placed = query<object, Omit<PlacedStandby, 'home_life' | 'node_life' | 'home_incarnation'>>(({ db }) =>
+const placed = query<object, Omit<PlacedStandby, 'home_state' | 'node_state' | 'home_incarnation'>>(({ db }) =>
   db
     .selectFrom('database_standbys')
     .innerJoin('databases', 'databases.database_id', 'database_standbys.database_id')
@@ -162,7 +162,7 @@ const placed = query<object, Omit<PlacedStandby, 'home_life' | 'node_life' | 'ho
     .orderBy('database_standbys.slot'),
 )
 
-const everyLife = query<object, { name: string; state: string; incarnation: number }>(({ db }) =>
+const everyIncarnation = query<object, { name: string; state: string; incarnation: number }>(({ db }) =>
   db.selectFrom('nodes').select(['name', 'state', 'incarnation']).orderBy('incarnation'),
 )
 
@@ -171,11 +171,11 @@ export const list = read('standbys.list', function* (args: object): Transaction<
   const rows = yield* all(placed, args)
   if (rows.length === 0) return []
   // The newest incarnation of a name comes last.
-  const lives = new Map((yield* all(everyLife, args)).map((life) => [life.name, life]))
+  const newest = new Map((yield* all(everyIncarnation, args)).map((each) => [each.name, each]))
   return rows.map((row) => {
-    const home = lives.get(row.home ?? '')
-    const own = { home_life: home?.state ?? null, home_incarnation: home?.incarnation ?? null }
-    return { ...row, ...own, node_life: lives.get(row.node)?.state ?? null }
+    const home = newest.get(row.home ?? '')
+    const own = { home_state: home?.state ?? null, home_incarnation: home?.incarnation ?? null }
+    return { ...row, ...own, node_state: newest.get(row.node)?.state ?? null }
   })
 })
 
@@ -234,7 +234,7 @@ function* standbyAt(databaseId: string, node: string): Transaction<StandbyRow | 
  * Afterwards the node that the database leaves keeps it.
  * @throws HomeportError `database_standby_there` for one that the operator has placed there.
  */
-export function* makeWay(databaseId: string, { home, to }: { home: string; to: string }): Transaction<void> {
+export function* vacateStandby(databaseId: string, { home, to }: { home: string; to: string }): Transaction<void> {
   const standby = yield* standbyAt(databaseId, to)
   if (!standby) return
   if (standby.placement !== 'auto') yield* refuseStandbyAt(databaseId, to)

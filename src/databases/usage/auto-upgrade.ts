@@ -3,7 +3,7 @@ import { isError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { Logger } from '../../telemetry/index.js'
 import { dataBoundOf, planNameOf } from '../desired-engine.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import type { UsageLedger } from './ledger.js'
 import { systemCaller } from './suspension.js'
 

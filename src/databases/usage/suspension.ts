@@ -3,7 +3,7 @@ import type { Clock } from '../../base/index.js'
 import type { Caller } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
-import { type DatabaseRow, resume, suspend } from '../life.js'
+import { type DatabaseRow, resume, suspend } from '../lifecycle.js'
 import type { UsageLedger } from './ledger.js'
 
 /** What `Suspension` is built from. */

@@ -1,6 +1,6 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
-import type { DatabaseRow, DesiredChange } from '../life.js'
+import type { DatabaseRow, DesiredChange } from '../lifecycle.js'
 import { configGet, configSet, type SettingFacts } from './configuration.js'
 import { mayObserve } from './engine-rules.js'
 import { applyRules } from './rules.js'

@@ -1,5 +1,5 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import type { DatabaseRow } from '../life.js'
+import type { DatabaseRow } from '../lifecycle.js'
 import {
   effectiveSettings,
   parseValue,

@@ -1,6 +1,6 @@
 import { type Clock, unreachable } from '../../base/index.js'
 import { missingCommand } from '../commands/command-table.js'
-import type { AskedBy, DataAccess, GatewayLogger, NearReplica, ReplicasHere, ServedDatabase } from '../deps.js'
+import type { DataAccess, DatabaseLookup, GatewayLogger, RegionReplica, ReplicasHere, ServedDatabase } from '../deps.js'
 import { DEFAULT_MAX_REQUEST_BYTES } from '../deps.js'
 import { type LaneKey, Lanes } from '../engine/lanes.js'
 import type { ReplyLimits } from '../engine/reply-gate.js'
@@ -77,23 +77,23 @@ export class ReadsHere {
    * Call it before an answer of the home is passed to a client whose user is not known: every user of the database may then
    * have seen it, here or at the node of the region that keeps the replica.
    */
-  sawPrimary(by: AskedBy): void {
+  sawPrimary(by: DatabaseLookup): void {
     this.passed(by)
     const databaseId = this.#databaseOf(by)
     if (databaseId !== undefined) this.#lanes.sawPrimary(databaseId)
   }
 
   /** Call it instead of `sawPrimary` for a client whose user the caller knows and notes on its lane. */
-  passed(by: AskedBy): void {
-    this.#replicas.passed(by)
+  passed(by: DatabaseLookup): void {
+    this.#replicas.countForwarded(by)
   }
 
   /** See `SiblingNodes`. */
-  near(by: AskedBy): NearReplica | undefined {
-    return this.#replicas.near(by)
+  near(by: DatabaseLookup): RegionReplica | undefined {
+    return this.#replicas.replicaInRegion(by)
   }
 
-  #databaseOf(by: AskedBy): string | undefined {
+  #databaseOf(by: DatabaseLookup): string | undefined {
     switch (by.kind) {
       case 'port':
         return by.databaseId

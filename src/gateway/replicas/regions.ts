@@ -60,7 +60,7 @@ export class Regions {
 
   #othersOf({ databaseId }: ReplicaKey): OtherWays | undefined {
     const { siblings } = this.#options
-    if (!siblings || siblings.seesAll(databaseId)) return undefined
+    if (!siblings || siblings.isOnlyNodeOfRegion(databaseId)) return undefined
     return { ask: () => siblings.askSiblings(databaseId, () => this.sawPrimary(databaseId)) }
   }
 

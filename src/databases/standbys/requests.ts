@@ -7,7 +7,7 @@ import * as standbys from '../transactions/standbys.js'
 import type { Standbys } from './standbys.js'
 
 /** Who asks for standbys. */
-export interface AskingForStandbys {
+export interface StandbyRequestContext {
   readonly store: Pick<Store, 'run'>
   readonly caller: Caller
   /** Unix milliseconds. */
@@ -26,26 +26,26 @@ export interface StandbyRequest {
 
 /** Asks a node to keep a standby of a database. */
 export async function putStandby(
-  asking: AskingForStandbys,
+  context: StandbyRequestContext,
   databaseId: string,
   { node, ...asked }: StandbyRequest & { node: string },
 ): Promise<void> {
-  await asking.store.run(sets.put, { node, ...argsOf(asking, databaseId, asked, node) })
-  asking.standbys?.asked()
+  await context.store.run(sets.put, { node, ...argsOf(context, databaseId, asked, node) })
+  context.standbys?.notifyNodes()
 }
 
 /** Makes the home of a database choose the nodes of its standbys. */
 export async function placeStandby(
-  asking: AskingForStandbys,
+  context: StandbyRequestContext,
   databaseId: string,
   asked: StandbyRequest,
 ): Promise<void> {
-  await asking.store.run(sets.putAuto, argsOf(asking, databaseId, asked, 'auto'))
-  asking.standbys?.asked()
+  await context.store.run(sets.putAuto, argsOf(context, databaseId, asked, 'auto'))
+  context.standbys?.notifyNodes()
 }
 
 function argsOf(
-  { caller, at }: AskingForStandbys,
+  { caller, at }: StandbyRequestContext,
   databaseId: string,
   { mode, copies }: StandbyRequest,
   node: string,
@@ -56,20 +56,20 @@ function argsOf(
 }
 
 /** Like `placeStandby`, for every database without a standby. Resolves to how many there were. */
-export async function placeStandbys(asking: AskingForStandbys): Promise<{ added: number }> {
-  const { store, caller, at } = asking
+export async function placeStandbys(context: StandbyRequestContext): Promise<{ added: number }> {
+  const { store, caller, at } = context
   const event = { action: 'Set Database Standby', entity: 'all', details: { node: 'auto' } } as const
   const added = await store.run(sets.putAutoAll, { at, audit: auditRow(caller, event, at) })
-  asking.standbys?.asked()
+  context.standbys?.notifyNodes()
   return { added }
 }
 
 /** Ends the standbys of a database; with a node, only one at that node. */
-export async function dropStandby(asking: AskingForStandbys, databaseId: string, node?: string): Promise<void> {
-  const { store, caller, at } = asking
+export async function dropStandby(context: StandbyRequestContext, databaseId: string, node?: string): Promise<void> {
+  const { store, caller, at } = context
   const event = { action: 'Remove Database Standby', entity: databaseId, details: node ? { node } : {} } as const
   await store.run(sets.drop, { databaseId, node, audit: auditRow(caller, event, at) })
-  asking.standbys?.asked()
+  context.standbys?.notifyNodes()
 }
 
 /** All standbys. */

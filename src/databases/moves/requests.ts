@@ -7,7 +7,7 @@ import * as moves from '../transactions/moves.js'
 import type { Moves } from './moves.js'
 
 /** Who asks for moves. */
-export interface Asking {
+export interface MoveRequestContext {
   readonly store: Pick<Store, 'run'>
   readonly caller: Caller
   /** Unix milliseconds. */
@@ -17,12 +17,12 @@ export interface Asking {
 }
 
 /** Asks for a move. The home of the database carries it out, also after a restart. */
-export async function askForMove(asking: Asking, databaseId: string, target: string): Promise<void> {
-  const { store, caller, at } = asking
+export async function requestMove(context: MoveRequestContext, databaseId: string, target: string): Promise<void> {
+  const { store, caller, at } = context
   const event = { action: 'Move Database to Node', entity: databaseId, details: { node: target } } as const
   const args = { moveId: newId('mov_', at), databaseId, target, at, audit: auditRow(caller, event, at) }
   await store.run(moves.ask, args)
-  asking.moves?.asked()
+  context.moves?.notifyNodes()
 }
 
 /** All moves, the newest first; of each database also the last one that ended. */

@@ -8,7 +8,7 @@ import { SetAsideFiles } from './set-aside.js'
 import { type Standbys, standbysOf } from './standbys/index.js'
 
 /** All undefined on a server that is alone. */
-export interface WithOtherNodes {
+export interface ClusterFeatures {
   readonly moves: Moves | undefined
   readonly standbys: Standbys | undefined
   readonly replicas: Replicas | undefined
@@ -16,7 +16,7 @@ export interface WithOtherNodes {
 }
 
 /** Builds what databases do with other nodes. */
-export function withOtherNodes(deps: ChangeDeps & MovesSettings, serving: ServingSettings): WithOtherNodes {
+export function createClusterFeatures(deps: ChangeDeps & MovesSettings, serving: ServingSettings): ClusterFeatures {
   const moves = movesOf(deps)
   const standbys = standbysOf(deps, moves)
   const { node } = deps.settings

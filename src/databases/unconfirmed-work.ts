@@ -7,7 +7,7 @@ const KEPT_MS = 5 * 60_000
  * Work that may have begun in the store although nobody carries it out, because the answer to the commit that began it was
  * lost. It is identified by its database, or by a value that distinguishes it from other work on the same database.
  */
-export class LostBegins<Work = string> {
+export class UnconfirmedWork<Work = string> {
   readonly #sinceMs = new Map<Work, number>()
 
   /** Passes the outcome of a begin on, and notes the work when it is unknown. */
@@ -37,7 +37,7 @@ export class LostBegins<Work = string> {
 }
 
 /** Settles work that may have begun although the answer to the commit was lost. */
-export interface LostWork {
+export interface SettlesUnconfirmed {
   /** Rolls this work back, or completes it. May be repeated. */
-  settleLost(): Promise<void>
+  settleUnconfirmed(): Promise<void>
 }

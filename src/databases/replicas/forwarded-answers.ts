@@ -1,16 +1,16 @@
 import { unreachable } from '../../base/index.js'
 import type { Incarnation } from '../../cluster/index.js'
 import { digestOfToken } from '../directory.js'
-import type { PassedQuestion } from './messages.js'
+import type { ForwardedQuestion } from './messages.js'
 
 /** How a client has asked for a database of another node: by its port, a token, or a server name. */
-export type AskedBy =
+export type DatabaseLookup =
   | { readonly kind: 'port'; readonly databaseId: string }
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'name'; readonly serverName: string }
 
 /** The key under which the answers to such a client are counted. */
-export function keyOf(by: AskedBy): string {
+export function keyOf(by: DatabaseLookup): string {
   switch (by.kind) {
     case 'port':
       return by.databaseId
@@ -30,8 +30,8 @@ const NEAR_FOR_MS = 3_000
 const MOST_NEAR = 10_000
 
 /** The replica of a database at another node of this node's region. */
-interface NearReplica {
-  readonly life: Incarnation
+interface RegionReplica {
+  readonly incarnation: Incarnation
   readonly askedMs: number
 }
 
@@ -42,11 +42,11 @@ interface NearReplica {
  * Answers are counted by what the client has asked with: the id of the database (its port), the digest of a token, or a
  * server name. So a database has several keys, and the node that keeps its replica asks for all of them.
  */
-export class PassedAnswers {
+export class ForwardedAnswers {
   readonly #counts = new Map<string, number>()
   /** Every key that is not in the map has been counted this often. */
   #base = 0
-  readonly #near = new Map<string, NearReplica>()
+  readonly #near = new Map<string, RegionReplica>()
 
   /** Counts an answer of the home that is about to be passed to a client. */
   count(key: string): void {
@@ -56,8 +56,8 @@ export class PassedAnswers {
   }
 
   /** Answers a question: the number differs if anything was passed on since the last question. */
-  asked({ databaseId, keys }: PassedQuestion, from: Incarnation): { readonly count: number } {
-    const near = { life: from, askedMs: performance.now() }
+  answerQuestion({ databaseId, keys }: ForwardedQuestion, from: Incarnation): { readonly count: number } {
+    const near = { incarnation: from, askedMs: performance.now() }
     for (const key of [databaseId, ...keys]) {
       this.#near.delete(key)
       this.#near.set(key, near)
@@ -70,14 +70,14 @@ export class PassedAnswers {
   }
 
   /** The node of this region that keeps a replica, by a key of the database. */
-  near(key: string): Incarnation | undefined {
+  replicaNode(key: string): Incarnation | undefined {
     const near = this.#near.get(key)
-    return near && performance.now() - near.askedMs < NEAR_FOR_MS ? near.life : undefined
+    return near && performance.now() - near.askedMs < NEAR_FOR_MS ? near.incarnation : undefined
   }
 
   /** Called when a node could not be reached: its replicas are not used until it asks again. */
-  lost(life: Incarnation): void {
-    for (const [key, near] of this.#near) if (near.life === life) this.#near.delete(key)
+  forgetNode(incarnation: Incarnation): void {
+    for (const [key, near] of this.#near) if (near.incarnation === incarnation) this.#near.delete(key)
   }
 
   /** Continues to count above all earlier counts, so that each of them has changed. */

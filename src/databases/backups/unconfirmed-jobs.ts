@@ -1,11 +1,11 @@
 import type { DatabasesDeps } from '../deps.js'
-import { LostBegins, type LostWork } from '../lost-begins.js'
 import * as restores from '../transactions/restores.js'
+import { type SettlesUnconfirmed, UnconfirmedWork } from '../unconfirmed-work.js'
 
 /** Backups, restores and imports that may have begun in the store although the answer to the commit was lost. */
-export class LostJobs implements LostWork {
+export class UnconfirmedJobs implements SettlesUnconfirmed {
   readonly #deps: Pick<DatabasesDeps, 'store' | 'clock'>
-  readonly #begins = new LostBegins<restores.Job>()
+  readonly #begins = new UnconfirmedWork<restores.Job>()
 
   constructor(deps: Pick<DatabasesDeps, 'store' | 'clock'>) {
     this.#deps = deps
@@ -17,7 +17,7 @@ export class LostJobs implements LostWork {
   }
 
   /** Makes the jobs that have begun fail, as a start does. */
-  async settleLost(): Promise<void> {
+  async settleUnconfirmed(): Promise<void> {
     const at = this.#deps.clock.now()
     for (const job of this.#begins.recent(at)) await this.#deps.store.run(restores.giveUp, { ...job, at })
   }
