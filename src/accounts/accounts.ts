@@ -1,5 +1,5 @@
 import { type Clock, isObject, Joined, type Service, sha256Hex, Turns } from '../base/index.js'
-import { alone, type Cluster } from '../cluster/index.js'
+import { type Cluster, singleNode } from '../cluster/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { searchText } from '../contract/search.js'
@@ -83,7 +83,7 @@ export class Accounts implements Service, Authenticator {
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps
-    const { store, clock, cluster = alone() } = deps
+    const { store, clock, cluster = singleNode() } = deps
     this.#cluster = cluster
     this.#reading = new Joined(() => this.#read())
     this.#directory = new AccountDirectory(clock, deps.freeDailyMessages)
@@ -303,7 +303,7 @@ export class Accounts implements Service, Authenticator {
       return
     }
     // A node that joins others has no credentials of its own.
-    if (!found && !this.#cluster.isAlone) return
+    if (!found && !this.#cluster.isSingleNode) return
     const what = found ? 'has credentials that this store does not know' : 'is missing'
     this.#deps.logger.warn('credentials_file_foreign', { what })
   }
@@ -338,7 +338,7 @@ export class Accounts implements Service, Authenticator {
   /** Updates `credentials.json` when its key gets a new secret, because `homeport env` prints the file's content. */
   async #followRotation(oldHash: string, secret: string): Promise<void> {
     if (this.#hasKey(oldHash)) return this.#writeKey(oldHash, secret)
-    if (this.#cluster.isAlone) return
+    if (this.#cluster.isSingleNode) return
     // The store has only hashes, so the secret is sent over the peer link, only to the node that has the key in its file.
     const answers = await this.#cluster.ask(ROTATED, { oldHash })
     const holders = answers.filter(({ answer }) => isObject(answer) && answer.hasKey === true)

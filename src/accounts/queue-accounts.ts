@@ -139,7 +139,7 @@ export class QueueAccounts {
   /** Sends the keys of this node to the other nodes, and keeps theirs. */
   async #exchangeKeys(): Promise<void> {
     const seal = this.#seal
-    if (!seal || this.#deps.cluster.isAlone) return
+    if (!seal || this.#deps.cluster.isSingleNode) return
     const answers = await this.#deps.cluster.ask(KEYS, { keys: seal.keys })
     await this.#learn(answers.flatMap(({ answer }) => keysIn(answer)))
   }

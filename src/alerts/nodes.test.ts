@@ -36,7 +36,7 @@ function nodes(some: { readonly disk?: 'unknown'; readonly answer?: unknown; rea
       },
       cluster: {
         isLeader: name === 'a',
-        isAlone: false,
+        isSingleNode: false,
         peers: [PEER],
         handle: (_topic, given) => {
           handler = given

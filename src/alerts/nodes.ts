@@ -25,7 +25,7 @@ export interface AlertNodesDeps {
   readonly problems: Pick<Problems, 'all'>
   readonly sources: AlertSources
   /** Default: this server is alone. */
-  readonly cluster?: Pick<Cluster, 'isLeader' | 'isAlone' | 'peers' | 'ask' | 'handle'>
+  readonly cluster?: Pick<Cluster, 'isLeader' | 'isSingleNode' | 'peers' | 'ask' | 'handle'>
   /** The name of this node; absent on a server that is alone. */
   readonly node?: string | undefined
 }
@@ -93,7 +93,7 @@ export class AlertNodes {
   /** Asks the other nodes for their observations. */
   async elsewhere(firstAccountId: string | undefined): Promise<SeenElsewhere> {
     const { cluster } = this.#deps
-    if (!cluster || cluster.isAlone) return { conditions: [], nodes: new Set(), isComplete: true, seesDisks: true }
+    if (!cluster || cluster.isSingleNode) return { conditions: [], nodes: new Set(), isComplete: true, seesDisks: true }
     const asked = cluster.peers.length
     const answers = (await cluster.ask(SEEN, { firstAccountId })).flatMap(({ peer, answer }) =>
       Value.Check(SeenSchema, answer) ? [{ node: peer.name, seen: answer }] : [],

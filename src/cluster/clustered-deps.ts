@@ -18,6 +18,6 @@ export interface ClusteredDeps {
   readonly monotonicMs?: () => number
   readonly logger: Logger
   readonly meter: ClusterMeter
-  /** Called once, when this life was declared dead. The process must then end. */
+  /** Called once, when this incarnation was declared dead. The process must then end. */
   readonly onDead: (error: Error) => void
 }

@@ -105,15 +105,15 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
   it('drain for the operator, and take part again when they are resumed', async () => {
     const [a, b] = [await rig.add('a'), await rig.add('b')]
     await rig.until(() => counts([a, b])[0] === 32)
-    await a.store.run(nodesAdmin.steer, { name: 'b', state: 'draining' })
+    await a.store.run(nodesAdmin.setNodeState, { name: 'b', state: 'draining' })
     await rig.until(() => b.cluster.isDraining && a.cluster.owned.length === PARTITIONS)
     expect([b.cluster.mayAct(), b.cluster.owned]).toEqual([true, []])
-    await b.store.run(nodesAdmin.steer, { name: 'b', state: 'live' })
+    await b.store.run(nodesAdmin.setNodeState, { name: 'b', state: 'live' })
     await rig.until(() => counts([a, b])[0] === 32)
     expect(b.cluster.isDraining).toBe(false)
 
     // When all nodes are drained, they keep their partitions, and take over from nodes that stop.
-    for (const name of ['a', 'b']) await a.store.run(nodesAdmin.steer, { name, state: 'draining' })
+    for (const name of ['a', 'b']) await a.store.run(nodesAdmin.setNodeState, { name, state: 'draining' })
     await rig.until(() => a.cluster.isDraining && b.cluster.isDraining)
     await rig.pass(2_000)
     expect([counts([a, b]), a.cluster.isLeader]).toEqual([[32, 32], true])
@@ -121,11 +121,11 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
     await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)
 
     // A node that is still starting takes no partitions.
-    const letGo = vi.spyOn(b.holder, 'letGo')
+    const release = vi.spyOn(b.holder, 'release')
     const c = await rig.make('c')
     await rig.during(c.cluster.start())
     await rig.pass(2_000)
-    expect([b.cluster.owned, b.cluster.isLeader, letGo.mock.calls]).toEqual([ALL, true, []])
+    expect([b.cluster.owned, b.cluster.isLeader, release.mock.calls]).toEqual([ALL, true, []])
     c.cluster.open()
     await rig.until(() => c.cluster.owned.length === PARTITIONS && c.cluster.isLeader)
     expect(b.cluster.isLeader).toBe(false)
@@ -147,7 +147,7 @@ describeOnStore('postgres', 'nodes of a cluster', (_open, on) => {
       "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE lock_not_available; END'",
     )
     await store.execute('CREATE TRIGGER refused BEFORE UPDATE ON partitions FOR EACH ROW EXECUTE FUNCTION refuse()')
-    await a.store.run(nodesAdmin.steer, { name: 'a', state: 'draining' })
+    await a.store.run(nodesAdmin.setNodeState, { name: 'a', state: 'draining' })
     await rig.until(() => a.cluster.owned.length === 0)
     await store.execute('DROP FUNCTION refuse CASCADE')
     await rig.until(() => b.cluster.owned.length === PARTITIONS && b.cluster.isLeader)

@@ -1,20 +1,20 @@
 import type { Duplex } from 'node:stream'
 import { pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
+import { BeatSchedule } from './beat-schedule.js'
 import { Cleaning } from './cleaning.js'
 import type { ClusteredDeps } from './clustered-deps.js'
-import { Deaths } from './deaths.js'
+import { DeathDetector } from './death-detector.js'
 import { HandOver } from './hand-over.js'
 import { Holdings } from './holdings.js'
 import { partitionOfKey } from './key-partition.js'
 import { Leadership } from './leadership.js'
 import { type Moment, Tenure } from './membership.js'
-import { Neighbours } from './neighbours.js'
 import { Notifications } from './notifications.js'
 import { hasHeir, planOwnership } from './ownership.js'
 import type { PeerLink } from './peer-link.js'
+import { PeerNodes } from './peer-nodes.js'
 import { describeNode, register } from './registration.js'
-import { Rhythm } from './rhythm.js'
 import { Services } from './services.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
@@ -33,29 +33,29 @@ const LEAVE_WITHIN_MS = 2_000
 /**
  * A node of a cluster: a thin shell around the decisions of `membership.ts` and `ownership.ts`.
  *
- * A node that was declared dead does not begin a new life in the same process, because the state that its modules have
- * in memory may have become outdated without a notification. The process ends, and its supervisor starts it again.
+ * A node that was declared dead does not begin a new incarnation in the same process, because the state that its modules
+ * have in memory may have become outdated without a notification. The process ends, and its supervisor starts it again.
  */
 export class Clustered implements Cluster {
   readonly name = 'cluster'
-  readonly isAlone = false
+  readonly isSingleNode = false
   readonly #deps: ClusteredDeps
   readonly #monotonicMs: () => number
   readonly #tenure = new Tenure()
-  readonly #deaths: Deaths
+  readonly #deaths: DeathDetector
   readonly #holdings = new Holdings()
   readonly #link: PeerLink
   readonly #notifications: Notifications
   readonly #handOver: HandOver
   readonly #cleaning: Cleaning
-  readonly #neighbours = new Neighbours()
+  readonly #neighbours = new PeerNodes()
   readonly #leadership: Leadership
   readonly #services = new Services()
   #incarnation: Incarnation = 0
   /** `draining`: the operator drains the node, until it is resumed. `leaving`: the process stops. */
   #phase: 'new' | 'joined' | 'open' | 'draining' | 'leaving' | 'ended' = 'new'
   #drainForOperator: Promise<void> | undefined
-  readonly #rhythm: Rhythm
+  readonly #rhythm: BeatSchedule
   #isBeating = false
   /** The rows of the last look. */
   #seen: partitionRows.Seen | undefined
@@ -64,7 +64,7 @@ export class Clustered implements Cluster {
     this.#deps = deps
     const { store, upkeep, clock, logger, meter } = deps
     this.#monotonicMs = deps.monotonicMs ?? (() => performance.now())
-    this.#deaths = new Deaths(upkeep, (incarnation) => this.#hasDied(incarnation))
+    this.#deaths = new DeathDetector(upkeep, (incarnation) => this.#hasDied(incarnation))
     this.#cleaning = new Cleaning(upkeep, clock, this.#monotonicMs)
     const me = (): Incarnation => this.#incarnation
     this.#link = deps.link({
@@ -102,7 +102,7 @@ export class Clustered implements Cluster {
         logger.info('cluster_partitions_given', { partitions, durationMs: Math.round(tookMs) })
       },
     })
-    this.#rhythm = new Rhythm({ clock, beat: () => this.#beat(), look: () => this.#look() })
+    this.#rhythm = new BeatSchedule({ clock, beat: () => this.#beat(), look: () => this.#look() })
     // The handler does not wait for the look, because the asking node may be about to end.
     this.handle(LOOK, () => void this.#rhythm.look())
   }
@@ -155,8 +155,8 @@ export class Clustered implements Cluster {
     this.#holdings.hold(holder)
   }
 
-  onGone(listener: (incarnation: Incarnation) => void): void {
-    this.#neighbours.onGone(listener)
+  onNodeGone(listener: (incarnation: Incarnation) => void): void {
+    this.#neighbours.onNodeGone(listener)
   }
 
   isLive(incarnation: Incarnation): Promise<boolean> {
@@ -288,7 +288,7 @@ export class Clustered implements Cluster {
     this.#leadership.notify()
   }
 
-  /** Others have declared this life dead. */
+  /** Others have declared this incarnation dead. */
   #die(): void {
     if (this.#phase === 'ended') return
     this.#end()
@@ -332,7 +332,7 @@ export class Clustered implements Cluster {
   /** Never rejects. */
   async #look(): Promise<void> {
     await this.#lookOnce().catch((error) => {
-      this.#deaths.failed()
+      this.#deaths.lookFailed()
       this.#deps.logger.debug('cluster_look_failed', { error })
     })
     this.#leadership.notify()
@@ -346,8 +346,8 @@ export class Clustered implements Cluster {
     if (!seen.nodes.some(({ incarnation }) => incarnation === this.#incarnation)) return this.#die()
     void this.#handleAll(seen.announcements)
     const others = seen.nodes.filter(({ incarnation }) => incarnation !== this.#incarnation)
-    await this.#deaths.looked({ sentMs, returnedMs, beats: others })
-    this.#neighbours.note(others)
+    await this.#deaths.examine({ sentMs, returnedMs, beats: others })
+    this.#neighbours.update(others)
     this.#leadership.leader = seen.leader
     this.#seen = seen
     await this.#settle(seen, epochs)
@@ -362,7 +362,7 @@ export class Clustered implements Cluster {
   #hasDied(incarnation: Incarnation): void {
     const { logger, meter } = this.#deps
     meter.declaredDead++
-    this.#rhythm.lookAgain()
+    this.#rhythm.lookSoon()
     logger.warn('cluster_node_dead', { node: this.#neighbours.of(incarnation)?.name ?? '', incarnation })
   }
 
@@ -376,7 +376,7 @@ export class Clustered implements Cluster {
     if (!this.takesPart) return
     if (seen.nodes.some(({ incarnation, is_open }) => incarnation === me && is_open === 0)) {
       await store.run(nodeRows.open, { incarnation: me })
-      this.#rhythm.lookAgain()
+      this.#rhythm.lookSoon()
       return
     }
     const { take, give } = planOwnership({ me, nodes: seen.nodes, partitions: seen.partitions })

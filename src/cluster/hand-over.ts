@@ -4,7 +4,7 @@ import type { Found, Holdings, PartitionEpoch } from './holdings.js'
 import type { Notifications } from './notifications.js'
 import { type OwnershipView, planDrain, withOwners } from './ownership.js'
 import * as partitionRows from './transactions/cluster-partitions.js'
-import { type Gained, type Incarnation, type LetGo, PARTITIONS, type Peer } from './types.js'
+import { type Gained, type Incarnation, PARTITIONS, type Peer, type ReleasedPartitions } from './types.js'
 
 /** A node gives partitions away at most this often, to balance. */
 const BALANCE_EVERY_MS = 1_000
@@ -30,7 +30,7 @@ export interface HandOverDeps {
   readonly store: Store
   readonly holdings: Holdings
   readonly me: () => Incarnation
-  /** Whether this life is over, so that it must not gain partitions. */
+  /** Whether this incarnation is over, so that it must not gain partitions. */
   readonly isOver: () => boolean
   readonly notifications: Pick<Notifications, 'ask' | 'handle'>
   /** The other nodes. */
@@ -126,8 +126,8 @@ export class HandOver {
     const { holdings, nowMs } = this.#deps
     const startedMs = nowMs()
     holdings.leave(chosen)
-    const unable = (): LetGo => ({ notes: new Map(), busy: chosen })
-    const { notes, busy } = await this.#letGo(chosen, BALANCE_GRACE_MS).catch(unable)
+    const unable = (): ReleasedPartitions => ({ notes: new Map(), busy: chosen })
+    const { notes, busy } = await this.#releaseByHolder(chosen, BALANCE_GRACE_MS).catch(unable)
     const quiet = chosen.filter((partition) => !busy.includes(partition))
     const given = await this.#change(quiet, notes, to)
     if (given === 'unknown') return holdings.keep(busy, notes)
@@ -138,9 +138,9 @@ export class HandOver {
     if (given.length > 0) this.#deps.onGiven(given.length, nowMs() - startedMs)
   }
 
-  async #letGo(partitions: readonly number[], graceMs: number): Promise<LetGo> {
+  async #releaseByHolder(partitions: readonly number[], graceMs: number): Promise<ReleasedPartitions> {
     const { holder } = this.#deps.holdings
-    return (await holder?.letGo(partitions, graceMs)) ?? { notes: new Map(), busy: [] }
+    return (await holder?.release(partitions, graceMs)) ?? { notes: new Map(), busy: [] }
   }
 
   /**
@@ -230,8 +230,8 @@ export class HandOver {
     const startedMs = nowMs()
     const partitions = [...holdings.owned]
     holdings.leave(partitions)
-    const { notes, busy } = await this.#letGo(partitions, 0).catch(
-      (): LetGo => ({ notes: new Map(), busy: partitions }),
+    const { notes, busy } = await this.#releaseByHolder(partitions, 0).catch(
+      (): ReleasedPartitions => ({ notes: new Map(), busy: partitions }),
     )
     const quiet: Quiet = { partitions: partitions.filter((each) => !busy.includes(each)), notes: new Map(notes) }
     let pending = busy.length
@@ -248,7 +248,7 @@ export class HandOver {
 
   /** Never rejects. */
   async #release(partition: number, graceMs: number, quiet: Quiet): Promise<void> {
-    const left = await this.#letGo([partition], graceMs).catch(() => undefined)
+    const left = await this.#releaseByHolder([partition], graceMs).catch(() => undefined)
     quiet.notes.delete(partition)
     if (left?.notes.has(partition)) quiet.notes.set(partition, left.notes.get(partition))
     quiet.partitions.push(partition)

@@ -3,7 +3,7 @@
  *
  * ```
  *              ┌────────────── PostgreSQL: the only coordinator ──────────────┐
- *              │ nodes        one row for each life of a process, with a beat  │
+ *              │ nodes        one row for each incarnation, with a beat        │
  *              │ partitions   64 rows: owner, epoch, notes of previous owner   │
  *              │ leases       'leader'                                         │
  *              │ announcements for nodes that have not answered a notification │
@@ -33,21 +33,22 @@
  *   they count as dead, so a node that wakes up again cannot commit anything.
  * - A server that is alone (`alone`) owns everything, at no cost.
  */
-export { alone } from './alone.js'
+
 export { Clustered } from './clustered.js'
 export type { ClusteredDeps } from './clustered-deps.js'
 export { partitionOfKey } from './key-partition.js'
 export { DEAD_AFTER_MS, type Moment, Tenure } from './membership.js'
 export { createPeerLink } from './peer/index.js'
+export { singleNode } from './single-node.js'
 export {
   type Cluster,
   type Gained,
   type Incarnation,
-  type LetGo,
   PARTITIONS,
   type PartitionHolder,
   type Peer,
   type PeerAnswer,
   type PeerHandler,
+  type ReleasedPartitions,
   type StreamHandler,
 } from './types.js'

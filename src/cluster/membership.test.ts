@@ -26,7 +26,7 @@ it('a node counts its latest beat, in whichever order the answers arrive', () =>
 function silentAt(watch: DeathWatch, fromMs: number, untilMs: number, beat = 7): number | undefined {
   for (let nowMs = fromMs; nowMs <= untilMs; nowMs += 500) {
     const look = { sentMs: nowMs, returnedMs: nowMs, beats: [{ incarnation: 2, beat }] }
-    if (watch.looked(look).length > 0) return nowMs
+    if (watch.examine(look).length > 0) return nowMs
   }
   return undefined
 }
@@ -39,7 +39,7 @@ it('the 5 s start again after another beat and after a failed look', () => {
   const watch = new DeathWatch()
   expect(silentAt(watch, 0, 4_500)).toBeUndefined()
   expect(silentAt(watch, 5_000, 9_500, 8)).toBeUndefined()
-  watch.failed()
+  watch.lookFailed()
   expect(silentAt(watch, 10_000, 40_000, 8)).toBe(15_000)
 })
 
@@ -47,7 +47,7 @@ it('a late or slow look counts like one that is neither', () => {
   const watch = new DeathWatch()
   expect(silentAt(watch, 0, 3_000)).toBeUndefined()
   // 60 s late, then 10 s slow.
-  watch.looked({ sentMs: 64_500, returnedMs: 74_500, beats: [{ incarnation: 2, beat: 7 }] })
+  watch.examine({ sentMs: 64_500, returnedMs: 74_500, beats: [{ incarnation: 2, beat: 7 }] })
   expect(silentAt(watch, 75_000, 90_000)).toBe(75_500)
 })
 
@@ -56,7 +56,7 @@ it('a node counts as silent although every look is late and slow, as on a busy m
   let silentMs: number | undefined
   for (let nowMs = 0; nowMs < 60_000 && silentMs === undefined; nowMs += 4_000) {
     const look = { sentMs: nowMs, returnedMs: nowMs + 2_000, beats: [{ incarnation: 2, beat: 7 }] }
-    if (watch.looked(look).length > 0) silentMs = nowMs
+    if (watch.examine(look).length > 0) silentMs = nowMs
   }
   expect(silentMs).toBe(24_000)
 })

@@ -32,7 +32,7 @@ export class Tenure {
     if (sent.monotonicMs > this.#sent.monotonicMs) this.#sent = sent
   }
 
-  /** This life has been declared dead, or has left. */
+  /** This incarnation has been declared dead, or has left. */
   end(): void {
     this.#isOver = true
   }
@@ -76,12 +76,12 @@ export class DeathWatch {
   #lastMs = Number.NEGATIVE_INFINITY
 
   /** A look has failed. */
-  failed(): void {
+  lookFailed(): void {
     this.#seen.clear()
   }
 
   /** Evaluates a look. Returns the silent nodes, each with its last beat. */
-  looked({ sentMs, returnedMs, beats }: Look): readonly Beat[] {
+  examine({ sentMs, returnedMs, beats }: Look): readonly Beat[] {
     const waitedMs = sentMs - this.#lastMs
     if (waitedMs > LOOK_EVERY_MS + LATE_LOOK_MS) this.#leaveOut(waitedMs - LOOK_EVERY_MS)
     this.#lastMs = returnedMs

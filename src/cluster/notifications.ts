@@ -29,7 +29,7 @@ export interface NotificationsDeps {
   readonly nowMs: () => number
   readonly wallMs: () => number
   readonly pause: (ms: number) => Promise<void>
-  /** Whether this life is over, so that `notify` stops waiting. */
+  /** Whether this incarnation is over, so that `notify` stops waiting. */
   readonly isOver: () => boolean
 }
 
@@ -53,7 +53,9 @@ export class Notifications {
     return this.#seen
   }
 
-  /** This life begins. Earlier announcements do not matter to it, because it has not read anything from the store yet. */
+  /**
+   * This incarnation begins. Earlier announcements do not matter to it, because it has not read anything from the store yet.
+   */
   begin(seen: number): void {
     this.#seen = seen
   }
@@ -87,8 +89,8 @@ export class Notifications {
     const { store, nowMs, pause, isOver } = this.#deps
     const endMs = nowMs() + GIVE_UP_AFTER_MS
     while (!isOver() && nowMs() < endMs) {
-      const unaware = await store.run(announcementRows.unaware, { version }).catch(() => undefined)
-      if (unaware && !unaware.some((incarnation) => silent.has(incarnation))) return
+      const behind = await store.run(announcementRows.incarnationsBehind, { version }).catch(() => undefined)
+      if (behind && !behind.some((incarnation) => silent.has(incarnation))) return
       await pause(ASK_AGAIN_MS)
     }
     throw new HomeportError('store_unavailable', {})

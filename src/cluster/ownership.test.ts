@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Holdings } from './holdings.js'
 import { type NodeView, type PartitionView, planDrain, planOwnership } from './ownership.js'
-import type { Gained, LetGo } from './types.js'
+import type { Gained, ReleasedPartitions } from './types.js'
 
 const node = (incarnation: number, more: Partial<NodeView> = {}): NodeView => ({
   incarnation,
@@ -70,7 +70,7 @@ describe('the holdings of a node', () => {
     const calls: unknown[] = []
     holdings.hold({
       gained: (gained: readonly Gained[]) => void calls.push(['gained', ...gained]),
-      letGo: (): Promise<LetGo> => Promise.resolve({ notes: new Map(), busy: [] }),
+      release: (): Promise<ReleasedPartitions> => Promise.resolve({ notes: new Map(), busy: [] }),
       lost: (lost) => void calls.push(['lost', ...lost]),
     })
     holdings.gain(1, [{ partition: 5, epoch: 3 }])

@@ -22,12 +22,13 @@ export interface PeerLink extends Service {
   /** The port it listens on; known after `start`. */
   readonly port: number
   /**
-   * Sends one message to a node and resolves with its answer, parsed JSON. Another life of the node refuses the message.
+   * Sends one message to a node and resolves with its answer, parsed JSON. Another incarnation of the node refuses the
+   * message.
    * @throws Error if the node does not answer in time, refuses the message, or its handler fails.
    */
   request(peer: PeerAddress, topic: string, payload: unknown, timeoutMs: number): Promise<unknown>
   /**
-   * Opens a stream of bytes to a node. Another life of the node refuses it.
+   * Opens a stream of bytes to a node. Another incarnation of the node refuses it.
    * @throws Error if the node does not accept the stream in time.
    */
   tunnel(peer: PeerAddress, head: TunnelHead): Promise<Duplex>

@@ -2,7 +2,7 @@ import { type Clock, pause } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { SCHEMA_RANGE, type SchemaRange, type Store } from '../store/index.js'
 import { differences } from './agreement.js'
-import { Deaths } from './deaths.js'
+import { DeathDetector } from './death-detector.js'
 import { DEAD_AFTER_MS, LOOK_EVERY_MS } from './membership.js'
 import * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation } from './types.js'
@@ -47,21 +47,21 @@ export interface RegistrationDeps {
   readonly monotonicMs: () => number
 }
 
-/** The life that has begun, and the version up to which announcements do not concern it. */
+/** The incarnation that has begun, and the version up to which announcements do not concern it. */
 export interface Registered {
   readonly incarnation: Incarnation
   readonly seen: number
 }
 
 /**
- * Begins a life of a node. A row that conflicts with it, by name, version or configuration, may belong to a process that was
- * killed, and perhaps no other node runs that could declare it dead. So this node watches it: if the row's node beats, the
- * start is refused; if it stays silent, it is declared dead.
+ * Begins an incarnation of a node. A row that conflicts with it, by name, version or configuration, may belong to a process
+ * that was killed, and perhaps no other node runs that could declare it dead. So this node watches it: if the row's node
+ * beats, the start is refused; if it stays silent, it is declared dead.
  * @throws HomeportError `node_name_taken`, `node_config_differs`, `node_versions_apart`, `node_user_differs`, `store_newer`.
  */
 export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): Promise<Registered> {
   const { store, clock, monotonicMs } = deps
-  const deaths = new Deaths(store)
+  const deaths = new DeathDetector(store)
   const beats = new Map<Incarnation, number>()
   const endMs = monotonicMs() + GIVE_UP_AFTER_MS
   for (;;) {
@@ -78,10 +78,10 @@ export async function register(node: nodeRows.NewNode, deps: RegistrationDeps): 
   }
 }
 
-async function endSilent(deaths: Deaths, { store, monotonicMs }: RegistrationDeps): Promise<void> {
+async function endSilent(deaths: DeathDetector, { store, monotonicMs }: RegistrationDeps): Promise<void> {
   const sentMs = monotonicMs()
   const beats = await store.run(nodeRows.list, {})
-  await deaths.looked({ sentMs, returnedMs: monotonicMs(), beats })
+  await deaths.examine({ sentMs, returnedMs: monotonicMs(), beats })
 }
 
 function refusal(

@@ -4,7 +4,7 @@ import type { Service } from '../base/index.js'
 /** Number of partitions. A message has one of them, 0 to 63; a node sends the messages of the partitions that it owns. */
 export const PARTITIONS = 64
 
-/** The number of one life of a node, that is, of one process. It grows with every start of any node. */
+/** The number of one incarnation of a node, that is, of one process. It grows with every start of any node. */
 export type Incarnation = number
 
 /** A node that takes part now. */
@@ -20,7 +20,7 @@ export interface Peer {
 /** A partition that this node owns from now on. */
 export interface Gained {
   readonly partition: number
-  /** The notes of the previous owner (`PartitionHolder.letGo`); absent if it was killed. */
+  /** The notes of the previous owner (`PartitionHolder.release`); absent if it was killed. */
   readonly notes?: unknown
 }
 
@@ -34,16 +34,16 @@ export interface PartitionHolder {
    * partitions that still have requests in flight. The caller then calls `lost` for the partitions that it
    * gives away, and `gained` for those that it keeps.
    */
-  letGo(partitions: readonly number[], graceMs: number): Promise<LetGo>
+  release(partitions: readonly number[], graceMs: number): Promise<ReleasedPartitions>
   /**
-   * This node no longer owns these partitions, perhaps without `letGo` before.
+   * This node no longer owns these partitions, perhaps without `release` before.
    * Requests in flight finish and are settled.
    */
   lost(partitions: readonly number[]): void
 }
 
-/** The result of `PartitionHolder.letGo`. */
-export interface LetGo {
+/** The result of `PartitionHolder.release`. */
+export interface ReleasedPartitions {
   /** JSON values for the next owner, by partition. */
   readonly notes: ReadonlyMap<number, unknown>
   /** Partitions with requests that are still in flight. */
@@ -70,10 +70,10 @@ export interface PeerAnswer {
  * repeat something, as a crash can, but never lose or invent anything.
  */
 export interface Cluster extends Service {
-  /** The life of this process; 0 on a server that is alone. */
+  /** The incarnation of this process; 0 on a server that is alone. */
   readonly incarnation: Incarnation
   /** Whether this server is alone: no other node uses the store, and this one owns everything for good. */
-  readonly isAlone: boolean
+  readonly isSingleNode: boolean
   /** Whether this node may start effects outside the store, such as requests. False if it may have been declared dead. */
   mayAct(): boolean
   /** Whether this node sends the messages of a partition. */
@@ -96,12 +96,14 @@ export interface Cluster extends Service {
   /** Registers the partition holder. Once, before `open`. */
   hold(holder: PartitionHolder): void
   /** Calls `listener` when a node was declared dead or has left: its life is over and will never act again. */
-  onGone(listener: (incarnation: Incarnation) => void): void
+  onNodeGone(listener: (incarnation: Incarnation) => void): void
   /** The other nodes that take part, as far as this one knows. */
   readonly peers: readonly Peer[]
   /** Whether the operator drains this node. It keeps serving clients. */
   readonly isBeingDrained: boolean
-  /** Whether a life may still act, read from the store. False if it was declared dead, has left, or never existed. */
+  /**
+   * Whether an incarnation may still act, read from the store. False if it was declared dead, has left, or never existed.
+   */
   isLive(incarnation: Incarnation): Promise<boolean>
   /** Registers the handler of a topic. Before `start`. */
   handle(topic: string, handler: PeerHandler): void

@@ -82,7 +82,7 @@ export interface DatabasesDeps {
     | 'isDraining'
     | 'isBeingDrained'
     | 'mayAct'
-    | 'onGone'
+    | 'onNodeGone'
     | 'notify'
     | 'serve'
     | 'incarnation'

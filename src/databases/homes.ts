@@ -32,7 +32,7 @@ export interface HomesDeps {
   readonly store: Store
   /** The name of this node; absent on a server that is alone. */
   readonly node: string | undefined
-  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'onGone'> | undefined
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'onNodeGone'> | undefined
   /** The address that this node listens on. */
   readonly host: string | undefined
   readonly clock: Clock

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { waitFor } from '../../test/support/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { alone } from '../cluster/index.js'
+import { singleNode } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import { silentLogger } from '../telemetry/index.js'
 import { PortsElsewhere, type PortsElsewhereDeps } from './ports-elsewhere.js'
@@ -13,7 +13,7 @@ it('a store that cannot be read does not fail a change that is committed', async
     store: { run: () => Promise.reject(new HomeportError('store_unavailable', {})) },
     node: 'a',
     host: '127.0.0.1',
-    cluster: alone(),
+    cluster: singleNode(),
     clock: new ManualClock(),
     logger: { warn: (event) => void warnings.push(event) },
   })
@@ -39,7 +39,7 @@ it('a sweep of rows from before a database got another home does not bring the o
     cluster: {
       peers: [],
       handle: () => undefined,
-      onGone: () => undefined,
+      onNodeGone: () => undefined,
       ask: async () => [],
       tunnel: async (node: string) => void tunnels.push(node),
     },

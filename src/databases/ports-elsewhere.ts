@@ -25,7 +25,7 @@ export interface PortsElsewhereDeps {
   readonly node: string
   /** The address that this node listens on. */
   readonly host: string
-  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'onGone'>
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'onNodeGone'>
   readonly clock: Clock
   readonly logger: Pick<Logger, 'warn'>
 }
@@ -67,7 +67,7 @@ export class PortsElsewhere {
     this.#own = { node, host, network: '' }
     cluster.handle(CHANGED, (payload) => this.#refresh(textsOf(payload, 'databaseIds')))
     cluster.handle(HELLO, (payload, from) => this.#greeted(payload, from))
-    cluster.onGone((incarnation) => {
+    cluster.onNodeGone((incarnation) => {
       if (this.#neighbours.delete(incarnation)) void this.#follower([...this.#known.keys()])
     })
   }

@@ -41,7 +41,7 @@ export class Recovery {
 
   constructor(deps: RecoveryDeps) {
     this.#deps = deps
-    deps.cluster?.handle(TAKEN, (payload) => this.#letGo(isObject(payload) ? String(payload.databaseId) : ''))
+    deps.cluster?.handle(TAKEN, (payload) => this.#stopServing(isObject(payload) ? String(payload.databaseId) : ''))
   }
 
   /**
@@ -145,7 +145,7 @@ export class Recovery {
   /**
    * Called when another node has taken a database over. Stops serving it here, and forgets which nodes serve which tokens.
    */
-  async #letGo(databaseId: string): Promise<void> {
+  async #stopServing(databaseId: string): Promise<void> {
     const { store, homes, directory, sleep, fleet } = this.#deps
     homes.locator?.forget()
     const row = await store.run(databases.find, { databaseId })

@@ -9,7 +9,7 @@ import {
   systemClock,
   VERSION,
 } from '../base/index.js'
-import { alone, type Cluster, Clustered, createPeerLink } from '../cluster/index.js'
+import { type Cluster, Clustered, createPeerLink, singleNode } from '../cluster/index.js'
 import { type Config, isLoopback } from '../config/index.js'
 import type { NotReady } from '../http/index.js'
 import { openStore, type Store } from '../store/index.js'
@@ -43,7 +43,7 @@ export async function openCluster(deps: ClusterDeps): Promise<OpenCluster> {
   const { config, onFailure, store } = deps
   const { node, store: location } = config
   if (node === undefined || location.kind === 'sqlite') {
-    return { cluster: alone(), notReady: () => undefined, close: () => store.close() }
+    return { cluster: singleNode(), notReady: () => undefined, close: () => store.close() }
   }
   let upkeep: Store | undefined
   const close = async (): Promise<void> => {

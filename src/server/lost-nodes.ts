@@ -11,7 +11,7 @@ const LOOK_EVERY_MS = 10_000
 
 /** Collaborators of `LostNodes`. */
 export interface LostNodesDeps {
-  readonly cluster: Pick<Cluster, 'isAlone' | 'isLeader'>
+  readonly cluster: Pick<Cluster, 'isSingleNode' | 'isLeader'>
   readonly store: Store
   readonly clock: Clock
   readonly problems: Pick<Problems, 'report' | 'resolve'>
@@ -31,7 +31,7 @@ export class LostNodes implements Service {
   }
 
   async start(): Promise<void> {
-    if (!this.#deps.cluster.isAlone) this.#lookLater()
+    if (!this.#deps.cluster.isSingleNode) this.#lookLater()
   }
 
   async stop(): Promise<void> {

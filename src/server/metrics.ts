@@ -43,7 +43,7 @@ export interface MetricsDeps {
   readonly problems: Pick<Problems, 'all'>
   readonly databases: Pick<Databases, 'usage' | 'isAwake' | 'directory'>
   readonly queue: Pick<Queue, 'load'>
-  readonly cluster: Pick<Cluster, 'isAlone' | 'isLeader' | 'owned' | 'peers'>
+  readonly cluster: Pick<Cluster, 'isSingleNode' | 'isLeader' | 'owned' | 'peers'>
   readonly meters: ServerMeters
   readonly version: string
   /** Accounts whose messages are not delivered now. */
@@ -352,7 +352,7 @@ function workflowFigures({ workflow, bulk }: ServerMeters): Figures {
 
 /** Figures of a node of a cluster; a server that is alone has none. */
 function clusterFigures({ cluster: meter }: ServerMeters, cluster: MetricsDeps['cluster']): Figures {
-  if (cluster.isAlone) return {}
+  if (cluster.isSingleNode) return {}
   return {
     homeport_cluster_nodes: cluster.peers.length + 1,
     homeport_cluster_partitions: cluster.owned?.length ?? 0,

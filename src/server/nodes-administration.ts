@@ -33,7 +33,7 @@ import type { ProblemsOfNodes } from './problems-of-nodes.js'
 /** Collaborators of the operations on nodes. */
 export interface NodesAdministrationDeps {
   readonly accounts: Pick<Accounts, 'requireOperator'>
-  readonly cluster: Pick<Cluster, 'isAlone' | 'incarnation'>
+  readonly cluster: Pick<Cluster, 'isSingleNode' | 'incarnation'>
   readonly store: Store
   readonly placement: Pick<Databases['placement'], 'capacities'>
   readonly problems: Pick<ProblemsOfNodes, 'counts'>
@@ -44,11 +44,11 @@ export interface NodesAdministrationDeps {
 /** The operations of the management API on nodes. */
 export function nodesAdministrationRoutes(deps: NodesAdministrationDeps): Route[] {
   const { accounts, cluster, store, placement, problems, moves } = deps
-  const steer = (name: string, state: 'live' | 'draining') => store.run(nodesAdmin.steer, { name, state })
+  const steer = (name: string, state: 'live' | 'draining') => store.run(nodesAdmin.setNodeState, { name, state })
   return [
     route(listNodes, async ({ caller }) => {
       accounts.requireOperator(caller)
-      if (cluster.isAlone) return []
+      if (cluster.isSingleNode) return []
       const [rows, capacities, counts] = await Promise.all([
         store.run(nodesAdmin.list, {}),
         placement.capacities(),

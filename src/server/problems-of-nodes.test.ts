@@ -52,7 +52,7 @@ describeOnSampledStore('lost nodes', (openStore) => {
   it('are problems of the leader until they run again or are removed', async () => {
     const [store, clock] = [await openStore(), new ManualClock()]
     const problems = new Problems(clock, silentLogger)
-    const cluster = { isAlone: false, isLeader: false }
+    const cluster = { isSingleNode: false, isLeader: false }
     const begin = async (name: string): Promise<number> => {
       const node = { name, dir: name, advertise: 'h:1', version: '1', config: '{}', range: SCHEMA_RANGE, region: null }
       const result = await store.run(nodeRows.register, { node, now: 0 })

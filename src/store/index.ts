@@ -13,7 +13,7 @@
  * - `operation.ts`: named transactions, and how calls of them are combined. `statement.ts`: what their bodies yield.
  * - `query.ts`: queries, declared once with Kysely over named parameters and compiled once per dialect.
  * - `dialect.ts`: all differences between the two databases, as small named capabilities.
- * - `life.ts`: ends the connections of a node that the cluster has declared dead.
+ * - `incarnation.ts`: ends the connections of a node that the cluster has declared dead.
  * - `checksum.ts`, `check.ts`: detection of damaged data while reading, and by `homeport doctor`.
  * - `copy/`: copies the store of a stopped server from one database to the other.
  * - `maintenance.ts`: exports for commands; a server does not load it. A server on SQLite does not load `postgres/` either.
@@ -27,7 +27,7 @@
  * - One node uses a store at a time, or the nodes of one cluster on PostgreSQL. There every connection is guarded by a
  *   shared lock and the row of the holder (`postgres/node-lock.ts`), so that no connection can write after another node or
  *   cluster has taken the store. What one node of a cluster does and the others do not is decided in `cluster/`;
- *   a node that was declared dead can no longer commit (`postgres/life-lock.ts`).
+ *   a node that was declared dead can no longer commit (`postgres/incarnation-lock.ts`).
  * - A full disk (`store_full`) and an unreachable PostgreSQL server (`store_unavailable`) are temporary. If the store has
  *   failed for good, it calls `onFailure`, and the process must end.
  * - The store never retries a write whose commit may have succeeded. That decision belongs to the caller.

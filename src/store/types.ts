@@ -47,11 +47,11 @@ export interface Store {
    */
   isUsedByOthers?(): boolean
   /**
-   * Binds all further transactions to one life of a node. When that life is declared dead (`endConnectionsOf`), transactions
-   * that have not committed never will, and calls reject with `store_unavailable`. Absent where only one server uses the
-   * store.
+   * Binds all further transactions to one incarnation of a node. When that incarnation is declared dead
+   * (`endConnectionsOf`), transactions that have not committed never will, and calls reject with `store_unavailable`. Absent
+   * where only one server uses the store.
    */
-  actFor?(life: number): void
+  actFor?(incarnation: number): void
   /** For `doctor` and `/health`; contains no secret. */
   describe(): StoreDescription
   /** Finishes pending operations and closes. */

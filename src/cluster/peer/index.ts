@@ -17,7 +17,7 @@ export interface PeerLinkDeps {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
-  /** The life of this process now. */
+  /** The incarnation of this process now. */
   readonly incarnation: () => Incarnation
   readonly onRequest: OnPeerRequest
   /** The memory of clients. Their unread bytes count against it. */

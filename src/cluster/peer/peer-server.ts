@@ -50,7 +50,7 @@ export interface PeerServerDeps {
   readonly clock: Clock
   readonly credentials: PeerCredentials
   readonly logger: Pick<Logger, 'warn' | 'error'>
-  /** The life of this node. Messages for another life are refused. */
+  /** The incarnation of this node. Messages for another incarnation are refused. */
   readonly incarnation: () => Incarnation
   readonly onRequest: OnPeerRequest
   readonly memory: ClientMemoryBudget

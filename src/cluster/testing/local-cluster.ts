@@ -31,7 +31,7 @@ export class LocalCluster {
     for (const node of this.#nodes) {
       const theirs = partitions.filter((partition) => node !== to && node.owns(partition))
       if (theirs.length === 0) continue
-      if (!node.isDead) for (const [partition, note] of await node.letGo(theirs, graceMs)) notes.set(partition, note)
+      if (!node.isDead) for (const [partition, note] of await node.release(theirs, graceMs)) notes.set(partition, note)
       node.lose(theirs)
     }
     to.gain(partitions.map((partition) => ({ partition, notes: notes.get(partition) })))
@@ -43,14 +43,14 @@ export class LocalCluster {
     dead.die()
     if (wasLeader) this.#nodes.find((node) => node.isLeader)?.becomeLeader()
     await this.give(dead.owned, heir)
-    for (const node of this.#nodes) if (node !== dead) node.noteGone(dead.incarnation)
+    for (const node of this.#nodes) if (node !== dead) node.reportGone(dead.incarnation)
   }
 }
 
 /** One node of a `LocalCluster`. */
 export class LocalNode implements Cluster {
   readonly name = 'cluster'
-  readonly isAlone = false
+  readonly isSingleNode = false
   readonly takesPart = true
   readonly isDraining = false
   readonly isBeingDrained = false
@@ -113,7 +113,7 @@ export class LocalNode implements Cluster {
   onLeader(listener: (isLeader: boolean) => void): void {
     this.#leading.push(listener)
   }
-  onGone(listener: (incarnation: number) => void): void {
+  onNodeGone(listener: (incarnation: number) => void): void {
     this.#gone.push(listener)
   }
   handle(topic: string, handler: PeerHandler): void {
@@ -164,8 +164,8 @@ export class LocalNode implements Cluster {
     return handler ? await handler(JSON.parse(JSON.stringify(payload ?? null)), from) : undefined
   }
 
-  async letGo(partitions: readonly number[], graceMs: number): Promise<ReadonlyMap<number, unknown>> {
-    return (await this.#holder?.letGo(partitions, graceMs))?.notes ?? new Map()
+  async release(partitions: readonly number[], graceMs: number): Promise<ReadonlyMap<number, unknown>> {
+    return (await this.#holder?.release(partitions, graceMs))?.notes ?? new Map()
   }
 
   lose(partitions: readonly number[]): void {
@@ -186,7 +186,7 @@ export class LocalNode implements Cluster {
     for (const listener of this.#leading) listener(true)
   }
 
-  noteGone(incarnation: number): void {
+  reportGone(incarnation: number): void {
     for (const listener of this.#gone) listener(incarnation)
   }
 }

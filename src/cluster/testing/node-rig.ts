@@ -4,7 +4,7 @@ import type { SchemaRange } from '../../store/index.js'
 import { openStore, type Store } from '../../store/index.js'
 import { ClusterMeter, silentLogger } from '../../telemetry/index.js'
 import { Clustered } from '../clustered.js'
-import type { Incarnation, LetGo, PartitionHolder } from '../types.js'
+import type { Incarnation, PartitionHolder, ReleasedPartitions } from '../types.js'
 import { DirectLinks } from './direct-links.js'
 
 /** The clock of one process. While it is paused, no timer fires, as after SIGSTOP. */
@@ -48,7 +48,7 @@ export class RecordingHolder implements PartitionHolder {
     for (const { partition, notes } of partitions) this.held.set(partition, notes)
   }
 
-  letGo(partitions: readonly number[]): Promise<LetGo> {
+  release(partitions: readonly number[]): Promise<ReleasedPartitions> {
     const notes = new Map(partitions.map((partition) => [partition, { from: partition }]))
     return Promise.resolve({ notes, busy: partitions.filter((partition) => this.busy.has(partition)) })
   }
@@ -126,7 +126,7 @@ export class NodeRig {
       onDead: (error) => records.deaths.push(error),
     })
     cluster.hold(holder)
-    cluster.onGone((incarnation) => records.gone.push(incarnation))
+    cluster.onNodeGone((incarnation) => records.gone.push(incarnation))
     cluster.handle('news', (payload) => void records.heard.push(payload))
     const node = { cluster, holder, clock, meter, store, ...records }
     this.#nodes.push({ ...node, upkeep })

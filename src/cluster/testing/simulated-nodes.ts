@@ -222,7 +222,7 @@ export class SimulatedNodes {
     }
     this.#call(node, apply, done, () => {
       node.isLooking = false
-      node.watch.failed()
+      node.watch.lookFailed()
     })
   }
 
@@ -234,7 +234,7 @@ export class SimulatedNodes {
     }
     const beats = seen.nodes.filter(({ incarnation }) => incarnation !== me)
     const returnedMs = this.#moment(node).monotonicMs
-    for (const silent of node.watch.looked({ sentMs, returnedMs, beats })) this.#bury(node, silent)
+    for (const silent of node.watch.examine({ sentMs, returnedMs, beats })) this.#bury(node, silent)
     const { arriving, doubtful } = node.holdings.reconcile(me, seen.partitions)
     if (arriving.length > 0) this.#receive(node, arriving)
     if (doubtful.length > 0) this.#reclaim(node, doubtful)

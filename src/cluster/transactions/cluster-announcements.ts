@@ -26,8 +26,8 @@ export const announce = write(
   },
 )
 
-/** The lives that take part and have not handled an announcement yet. */
-export const unaware = read(
+/** The incarnations that take part and have not handled an announcement yet. */
+export const incarnationsBehind = read(
   'announcements.unaware',
   function* (args: { version: number }): Transaction<number[]> {
     const nodes: NodeRow[] = yield* all(takingPart, {})

@@ -1,6 +1,6 @@
-/** Rows of nodes: one for each life of a process. Each change checks the state that it starts from. */
+/** Rows of nodes: one for each incarnation of a process. Each change checks the state that it starts from. */
 import type { Selectable } from 'kysely'
-import { endConnectionsOf, usersApart } from '../../store/life.js'
+import { endConnectionsOf, unterminableUsers } from '../../store/incarnation.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import {
@@ -140,15 +140,15 @@ export type Registration =
   | { readonly kind: 'users apart'; readonly users: string }
 
 /**
- * Begins a life. It ends an earlier life of the same data directory: this process holds the lock of the directory, so the
- * earlier one is over. The lock of the announcements lets one node register at a time.
+ * Begins an incarnation. It ends an earlier incarnation of the same data directory: this process holds the lock of the
+ * directory, so the earlier one is over. The lock of the announcements lets one node register at a time.
  */
 export const register = write(
   'nodes.register',
   function* (args: { node: NewNode; now: number }): Transaction<Registration> {
     const { node, now } = args
     const lease = yield* first(lockAnnouncements, {})
-    const users = (yield* first(usersApart, {}))?.users ?? ''
+    const users = (yield* first(unterminableUsers, {}))?.users ?? ''
     if (users !== '') return { kind: 'users apart', users }
     for (const { incarnation } of yield* all(retire, { dir: node.dir })) yield* endConnectionsOf(incarnation)
     const others = yield* all(takingPart, {})
@@ -185,7 +185,7 @@ const beatOnce = query<{ incarnation: number; seen: number; now: number }>(({ db
     .where('state', 'in', TAKING_PART),
 )
 
-/** Stores a beat. Returns false if this life was declared dead. */
+/** Stores a beat. Returns false if this incarnation was declared dead. */
 export const beat = write(
   'nodes.beat',
   function* (args: { incarnation: number; seen: number; now: number }): Transaction<boolean> {
@@ -263,7 +263,7 @@ const setLeft = query<{ incarnation: number }>(({ db, p }) =>
     .where('state', 'in', TAKING_PART),
 )
 
-/** Ends a life and frees everything that it owns. */
+/** Ends an incarnation and frees everything that it owns. */
 export const leave = write('nodes.leave', function* (args: { incarnation: number }): Transaction<void> {
   if ((yield* change(setLeft, args)) === 0) return
   yield* change(releasePartitions, args)
@@ -274,7 +274,7 @@ const stateOf = query<{ incarnation: number }, Pick<NodeRow, 'state'>>(({ db, p 
   db.selectFrom('nodes').select('state').where('incarnation', '=', p.incarnation),
 )
 
-/** Whether a life may still act. */
+/** Whether an incarnation may still act. */
 export const isLive = read(
   'nodes.isLive',
   function* (args: { incarnation: number }): Transaction<boolean> {
@@ -294,8 +294,8 @@ export const list = read(
 )
 
 /**
- * Ended lives that own nothing are kept this long, so that the operator can see them. The last life of a node that is
- * the home of databases is kept for good.
+ * Ended incarnations that own nothing are kept this long, so that the operator can see them. The last incarnation of a node
+ * that is the home of databases is kept for good.
  */
 const KEPT_MS = 7 * 86_400_000
 

@@ -18,7 +18,7 @@ export interface ListedNode {
   readonly databases: number
 }
 
-/** The newest life of each node. */
+/** The newest incarnation of each node. */
 const everyNode = query<object, ListedNode>(({ db }) =>
   db
     .selectFrom('nodes')
@@ -60,7 +60,7 @@ const everyNode = query<object, ListedNode>(({ db }) =>
     .$narrowType<{ partitions: number; leader: number; databases: number }>(),
 )
 
-/** All nodes, ordered by name, each with its newest life. */
+/** All nodes, ordered by name, each with its newest incarnation. */
 export const list = read('nodesAdmin.list', function* (args: object): Transaction<ListedNode[]> {
   return yield* all(everyNode, args)
 })
@@ -170,7 +170,7 @@ const isRunning = (state: ListedNode['state']): boolean => state === 'live' || s
  * Sets whether a running node drains. The node notices at its next look.
  * @throws HomeportError `node_not_found`, `node_not_running`.
  */
-export const steer = write(
+export const setNodeState = write(
   'nodesAdmin.steer',
   function* (args: { name: string; state: 'live' | 'draining' }): Transaction<void> {
     const { incarnation, state } = yield* nodeNamed(args.name)

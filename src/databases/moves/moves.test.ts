@@ -311,7 +311,7 @@ it('a node does not serve a database that its new home deleted before the lost a
   await settled('swap')
   await waitFor(() => clock.pendingTimers === 2, { what: 'the pause' })
   clock.advance(500)
-  await settled('send away')
+  await settled('disconnect clients')
   await all.stop()
   expect(noted).not.toContain('resume')
   expect(noted).not.toContain('proceed')

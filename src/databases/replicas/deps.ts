@@ -8,7 +8,7 @@ export interface ReplicasDeps
   readonly node: string
   /** The region that this node serves; undefined: all, so it needs no other nodes. */
   readonly region: string | undefined
-  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'onGone' | 'incarnation'>
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'onNodeGone' | 'incarnation'>
   readonly reads: ReadControl
   /** Whether this node may serve a database now. */
   readonly mayServe: (databaseId: string) => boolean

@@ -22,7 +22,7 @@ it('beats to a node keep their numbering after its last replica has gone', async
     node: 'a',
     region: 'us-east-1',
     logger: { info: () => undefined },
-    cluster: { ask, peers: [{ incarnation: 2, name: 'b', state: 'live' }], onGone: () => undefined },
+    cluster: { ask, peers: [{ incarnation: 2, name: 'b', state: 'live' }], onNodeGone: () => undefined },
     placement: { homeFor: async () => 'b', regionsOfPeers: async () => new Map() },
     store: { run: async () => [] },
     fleet: { observe: () => [] },

@@ -46,7 +46,7 @@ export interface ReplicaStatus {
   readonly heardSecondsAgo: number
 }
 
-/** The link to one life of another node. */
+/** The link to one incarnation of another node. */
 interface Link {
   /** Sequence number of the last beat. */
   sequence: number
@@ -78,7 +78,7 @@ export class HomeSide {
     this.#engines = new Engines(deps.fleet)
     this.#regions = new NodeRegions(deps)
     deps.directory.follow({ put: (row) => this.follow(row), remove: (databaseId) => this.#forget(databaseId) })
-    deps.cluster.onGone((incarnation) => {
+    deps.cluster.onNodeGone((incarnation) => {
       this.#links.delete(incarnation)
       this.#regions.gone(incarnation)
     })

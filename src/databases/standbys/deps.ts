@@ -10,7 +10,7 @@ export interface StandbysDeps
   > {
   /** The name of this node. */
   readonly node: string
-  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'mayAct' | 'notify' | 'onGone'>
+  readonly cluster: Pick<Cluster, 'ask' | 'handle' | 'tunnel' | 'peers' | 'serve' | 'mayAct' | 'notify' | 'onNodeGone'>
   /** Begins to serve a database whose home is this node now; resolves when its port is open. */
   readonly take: (databaseId: string) => Promise<void>
   /** Notifies the other nodes that a database has another home. */

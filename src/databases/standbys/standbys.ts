@@ -54,7 +54,7 @@ export class Standbys {
       const request = reachRequestOf(payload)
       return { isThere: request !== undefined && this.#state === 'running' && (await this.#copies.reach(request)) }
     })
-    cluster.onGone(() => void this.look())
+    cluster.onNodeGone(() => void this.look())
   }
 
   /** Whether this node may serve a database now. Called for each answer of an engine. */

@@ -6,7 +6,7 @@ import type { Store, StoreDescription, StoreSharing, StoreWatch } from '../types
 import { type AnyCarrying, CallCombiner, type CarriedCalls } from './combined-calls.js'
 import type { Connections } from './connections.js'
 import { toStoreError } from './errors.js'
-import { LifeLock } from './life-lock.js'
+import { IncarnationLock } from './incarnation-lock.js'
 import { RecentCalls } from './recent-calls.js'
 import { Retries } from './retries.js'
 import { RowTypes } from './rows.js'
@@ -40,7 +40,7 @@ class PostgresStore implements Store {
   readonly #combiner = new CallCombiner((operation, args) => this.#run(operation, args))
   readonly #running = new TurnoverMap<Promise<unknown>, true>()
   readonly #others = new RecentCalls()
-  readonly #life = new LifeLock()
+  readonly #incarnation = new IncarnationLock()
   #closing: Promise<void> | undefined
   readonly #lostCommit = new Set<() => void>()
 
@@ -129,12 +129,12 @@ class PostgresStore implements Store {
     return this.#connections.use((client) => {
       const run = (): Promise<unknown> =>
         runTransaction({ client, rowTypes: this.#rowTypes, onDamage: this.#onDamage }, operation, args)
-      return this.#life.isMarked(client) ? run() : this.#life.mark(client).then(run)
+      return this.#incarnation.isMarked(client) ? run() : this.#incarnation.mark(client).then(run)
     })
   }
 
-  actFor(life: number): void {
-    this.#life.begin(life)
+  actFor(incarnation: number): void {
+    this.#incarnation.begin(incarnation)
   }
 
   async settled(): Promise<void> {

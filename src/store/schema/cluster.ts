@@ -1,7 +1,7 @@
 import type { Flag } from './accounts.js'
 import type { Assigned } from './assigned.js'
 
-/** One life of one process of a node. */
+/** One incarnation of one process of a node. */
 export interface NodesTable {
   incarnation: Assigned<number>
   name: string
@@ -24,7 +24,7 @@ export interface NodesTable {
   beat_at: number
 }
 
-/** Which schemas a life of a node works with. Nodes before migration 47 have none. */
+/** Which schemas an incarnation of a node works with. Nodes before migration 47 have none. */
 export interface NodeGenerationsTable {
   incarnation: number
   generation: number
@@ -32,7 +32,7 @@ export interface NodeGenerationsTable {
   schema_to: number
 }
 
-/** Which region a life of a node serves. Nodes before migration 53 have none. */
+/** Which region an incarnation of a node serves. Nodes before migration 53 have none. */
 export interface NodeRegionsTable {
   incarnation: number
   /** NULL: all regions. */

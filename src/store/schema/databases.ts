@@ -107,7 +107,7 @@ export interface DatabaseStandbysTable {
   /** Why it is behind. */
   problem: string | null
   asked_at: number
-  /** The life of the home after whose death the copy reported the next two columns; NULL: it has not. */
+  /** The incarnation of the home after whose death the copy reported the next two columns; NULL: it has not. */
   stand_life: number | null
   /** Replication id and offset of the copy; NULL: it cannot take over. */
   stand_replid: string | null

@@ -3,8 +3,8 @@ import type { Operation } from '../operation.js'
 import { describeOnStore } from '../testing/index.js'
 import {
   add,
+  addDelayed,
   addInBackground,
-  addPatiently,
   addSoon,
   install,
   list,
@@ -88,7 +88,7 @@ describeOnStore(
     it('shares the commit of the next operation without maxDelayMs', async () => {
       const store = await openStore()
       await store.run(install, {})
-      const patient = [store.run(addPatiently, row('a')), store.run(addPatiently, row('b'))]
+      const patient = [store.run(addDelayed, row('a')), store.run(addDelayed, row('b'))]
       // A read neither triggers it nor sees it.
       expect(await store.run(list, {})).toEqual([])
       await Promise.all([store.run(add, row('c')), ...patient])
@@ -106,7 +106,7 @@ describeOnStore(
       const place = await on.newPlace()
       const store = await openStore(place)
       await store.run(install, {})
-      const patient = store.run(addPatiently, row('a'))
+      const patient = store.run(addDelayed, row('a'))
       await store.close()
       await patient
       expect((await (await openStore(place)).run(list, {})).map(({ name }) => name)).toEqual(['a'])

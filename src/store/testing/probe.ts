@@ -99,11 +99,9 @@ export const addInBackground = write(
 )
 
 /** Inserts rows with the next write, or after a minute. */
-export const addPatiently = write(
-  'probe.addPatiently',
-  ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows),
-  { maxDelayMs: 60_000 },
-)
+export const addDelayed = write('probe.addPatiently', ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows), {
+  maxDelayMs: 60_000,
+})
 
 /** Inserts rows with the next write, or after 5 ms. */
 export const addSoon = write('probe.addSoon', ({ rows }: { rows: readonly NewProbe[] }) => insertProbes(rows), {

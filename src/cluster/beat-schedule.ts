@@ -2,22 +2,22 @@ import type { Clock, Timer } from '../base/index.js'
 import { BEAT_EVERY_MS, LOOK_EVERY_MS } from './membership.js'
 
 /** What a rhythm is built from. `beat` and `look` must not reject. */
-export interface RhythmDeps {
+export interface BeatScheduleDeps {
   readonly clock: Clock
   readonly beat: () => Promise<void>
   readonly look: () => Promise<void>
 }
 
 /** Schedules the beats and looks of a node. One look runs at a time. */
-export class Rhythm {
-  readonly #deps: RhythmDeps
+export class BeatSchedule {
+  readonly #deps: BeatScheduleDeps
   #beatTimer: Timer | undefined
   #lookTimer: Timer | undefined
   #looking: Promise<void> | undefined
   #isLookWanted = false
   #isStopped = false
 
-  constructor(deps: RhythmDeps) {
+  constructor(deps: BeatScheduleDeps) {
     this.#deps = deps
   }
 
@@ -40,7 +40,7 @@ export class Rhythm {
   }
 
   /** The look that runs now has changed something, so another look follows it. */
-  lookAgain(): void {
+  lookSoon(): void {
     this.#isLookWanted = true
   }
 

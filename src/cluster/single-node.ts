@@ -2,11 +2,11 @@ import { partitionOfKey } from './key-partition.js'
 import type { Cluster, PartitionHolder } from './types.js'
 
 /** The cluster of a server that is alone: it owns everything, and has no other nodes to notify. */
-export function alone(): Cluster {
+export function singleNode(): Cluster {
   return {
     name: 'cluster',
     incarnation: 0,
-    isAlone: true,
+    isSingleNode: true,
     mayAct: () => true,
     owns: () => true,
     owned: undefined,
@@ -16,7 +16,7 @@ export function alone(): Cluster {
     isDraining: false,
     onLeader: nothing,
     hold: nothing<[PartitionHolder]>,
-    onGone: nothing,
+    onNodeGone: nothing,
     peers: [],
     isBeingDrained: false,
     isLive: (incarnation) => Promise.resolve(incarnation === 0),

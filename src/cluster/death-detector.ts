@@ -4,25 +4,25 @@ import * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation } from './types.js'
 
 /** Declares nodes dead that have stopped beating. */
-export class Deaths {
+export class DeathDetector {
   readonly #store: Store
   readonly #watch = new DeathWatch()
   readonly #onDeath: (incarnation: Incarnation) => void
 
-  /** @param onDeath called when this node has declared a life dead. */
+  /** @param onDeath called when this node has declared an incarnation dead. */
   constructor(store: Store, onDeath: (incarnation: Incarnation) => void = () => undefined) {
     this.#store = store
     this.#onDeath = onDeath
   }
 
   /** A look has failed. */
-  failed(): void {
-    this.#watch.failed()
+  lookFailed(): void {
+    this.#watch.lookFailed()
   }
 
   /** Evaluates a look, and declares dead the lives that have been silent for too long. */
-  async looked(look: Look): Promise<void> {
-    for (const { incarnation, beat } of this.#watch.looked(look))
+  async examine(look: Look): Promise<void> {
+    for (const { incarnation, beat } of this.#watch.examine(look))
       if (await this.#store.run(nodeRows.declareDead, { incarnation, beat })) this.#onDeath(incarnation)
   }
 }

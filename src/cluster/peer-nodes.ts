@@ -2,7 +2,7 @@ import type * as nodeRows from './transactions/cluster-nodes.js'
 import type { Incarnation, Peer } from './types.js'
 
 /** The other nodes that take part, as of the last look. */
-export class Neighbours {
+export class PeerNodes {
   readonly #gone: ((incarnation: Incarnation) => void)[] = []
   #all: readonly Peer[] = []
 
@@ -19,12 +19,12 @@ export class Neighbours {
   }
 
   /** Calls `listener` when a node has left or was declared dead. */
-  onGone(listener: (incarnation: Incarnation) => void): void {
+  onNodeGone(listener: (incarnation: Incarnation) => void): void {
     this.#gone.push(listener)
   }
 
   /** Applies the rows of a look. */
-  note(rows: readonly nodeRows.NodeRow[]): void {
+  update(rows: readonly nodeRows.NodeRow[]): void {
     const before = this.#all
     this.#all = rows.map(({ incarnation, name, advertise, state }) => ({
       incarnation,
