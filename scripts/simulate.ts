@@ -9,7 +9,7 @@
  * <part of its name>]`, it plants each known mistake and prints after how many seeds and seconds it is found.
  */
 import { parseArgs } from 'node:util'
-import { runPart } from '../src/bulk/testing/nodes/run-part.js'
+import { runExtension } from '../src/bulk/testing/nodes/run-extension.js'
 import { RUN_PLANTS } from '../src/bulk/testing/nodes/run-plants.js'
 import { ClusterMemory } from '../src/queue/testing/nodes/cluster-memory.js'
 import { PLANTS } from '../src/queue/testing/nodes/plants.js'
@@ -34,14 +34,14 @@ const END = FIRST + Number(given.seeds)
 /** How often the progress is printed, in seeds. */
 const REPORT_EVERY = 1_000
 
-const parts = given.runs ? [runPart] : []
+const extensions = given.runs ? [runExtension] : []
 const memory = new ClusterMemory()
 const totals = { steps: 0, requests: 0, declaredDead: 0, fires: 0 }
 const began = performance.now()
 const broken = new Map<number, string>()
 
 async function printPlay(seed: number): Promise<void> {
-  const { problem, trace } = await new Simulation(memory, seed, { isTraced: true, parts }).play()
+  const { problem, trace } = await new Simulation(memory, seed, { isTraced: true, extensions }).play()
   for (const line of trace) console.log(line)
   console.log(problem === undefined ? `seed ${seed} keeps every promise` : `seed ${seed}: ${problem}`)
 }
@@ -53,7 +53,7 @@ async function findPlants(): Promise<void> {
     let seed = FIRST
     let problem: string | undefined
     for (; seed < END && problem === undefined; seed++)
-      problem = (await new Simulation(memory, seed, { plant, parts }).play()).problem
+      problem = (await new Simulation(memory, seed, { plant, extensions }).play()).problem
     const seconds = ((performance.now() - from) / 1_000).toFixed(1)
     const after = `${seed - FIRST} seeds and ${seconds} s`
     console.log(
@@ -68,7 +68,7 @@ async function findPlants(): Promise<void> {
 if (given.plants) await findPlants()
 for (let seed = FIRST; seed < END; seed++) {
   if (given.trace) await printPlay(seed)
-  const played = await new Simulation(memory, seed, { parts }).play()
+  const played = await new Simulation(memory, seed, { extensions }).play()
   for (const name of ['steps', 'requests', 'declaredDead', 'fires'] as const) totals[name] += played[name]
   if (played.problem !== undefined) {
     broken.set(seed, played.problem)

@@ -36,7 +36,7 @@
 // Registers the lookup of pending cancels with the logs of runs.
 import './transactions/bulk-upcoming.js'
 import type { Service } from '../base/index.js'
-import { alone, type Cluster } from '../cluster/index.js'
+import { type Cluster, singleNode } from '../cluster/index.js'
 import type { Route } from '../http/index.js'
 import { type LargeCancel, Retention } from '../queue/index.js'
 import { AfterLostCommits } from '../store/index.js'
@@ -74,7 +74,7 @@ export interface Bulk extends Service {
 
 /** Builds the module; nothing runs before `start`. */
 export function createBulk(deps: BulkDeps): Bulk {
-  const { store, clock, logger, cluster = alone() } = deps
+  const { store, clock, logger, cluster = singleNode() } = deps
   const fences = new Fences()
   const worker = new BulkWorker({ ...deps, cluster, fences })
   const nodes = new BulkNodes({

@@ -233,7 +233,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     sink.answer = () => ({ silent: true })
     const id = await publish(A, '/slow', flow(key))
     await arrived(1)
-    const leaving = holderOf(node(B)).letGo([partition], 60_000)
+    const leaving = holderOf(node(B)).release([partition], 60_000)
     await call(A, 'DELETE', `/v2/messages/${id}`)
     expect((await leaving).busy).toEqual([])
   })
@@ -244,7 +244,7 @@ describeOnStore('postgres', 'the queues of three nodes', (openStore) => {
     sink.answer = ({ target }) => (target === '/slow' ? { silent: true } : {})
     const id = await publish(A, '/slow', flow(key, 'parallelism=2'))
     await arrived(1)
-    const leaving = holderOf(node(B)).letGo([partition], 1_000)
+    const leaving = holderOf(node(B)).release([partition], 1_000)
     await publish(A, '/meanwhile', flow(key))
     clock.advance(1_000)
     const { busy, notes } = await leaving

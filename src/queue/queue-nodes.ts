@@ -68,14 +68,14 @@ export class QueueNodes {
    * them the partitions of their keys. Every node does that, so that none sends such a message before it has its partition.
    */
   async start(): Promise<void> {
-    if (this.#cluster.isAlone) return
+    if (this.#cluster.isSingleNode) return
     let after: flowPartitions.KeyedPlace | undefined = flowPartitions.FIRST
     while (after) after = await this.#deps.store.run(flowPartitions.moveToKeys, { after })
   }
 
   /** Forgets messages on all other nodes. */
   async drop(which: DropSelector): Promise<void> {
-    if (!this.#cluster.isAlone) await this.#cluster.notify(DROP, which)
+    if (!this.#cluster.isSingleNode) await this.#cluster.notify(DROP, which)
   }
 
   /**
@@ -97,7 +97,7 @@ export class QueueNodes {
    * or whose owner does not answer, is absent.
    */
   async flowUses(accountId: string, key?: string): Promise<ReadonlyMap<string, FlowUse>> {
-    const isHere = this.#cluster.isAlone || (key !== undefined && this.#isOwn(accountId, key))
+    const isHere = this.#cluster.isSingleNode || (key !== undefined && this.#isOwn(accountId, key))
     if (isHere) return new Map(this.#usesHere(accountId, key))
     const answers = await this.#cluster.ask(FLOW_USE, key === undefined ? { accountId } : { accountId, key })
     return new Map([...this.#usesHere(accountId, key), ...answers.flatMap(({ answer }) => readFlowUses(answer))])
@@ -106,7 +106,7 @@ export class QueueNodes {
   /** Requests in flight, and their limit, on all nodes together. */
   async parallelism(): Promise<NodeLoad> {
     const here = this.#deps.dispatcher.parallelism
-    if (this.#cluster.isAlone) return here
+    if (this.#cluster.isSingleNode) return here
     const all = [here, ...(await this.#cluster.ask(LOAD, null)).map(({ answer }) => readLoad(answer))]
     return all.reduce((sum, { sending, most }) => ({ sending: sum.sending + sending, most: sum.most + most }))
   }
@@ -115,7 +115,7 @@ export class QueueNodes {
   async flowUsesOf(accountId: string): Promise<(keys: readonly string[]) => ReadonlyMap<string, FlowUse>> {
     const { dispatcher, clock } = this.#deps
     const useOf = (key: string) => [key, dispatcher.flow.use(accountId, key, clock.now())] as const
-    if (this.#cluster.isAlone) return (keys) => new Map(keys.map(useOf))
+    if (this.#cluster.isSingleNode) return (keys) => new Map(keys.map(useOf))
     const everywhere = await this.flowUses(accountId)
     return () => everywhere
   }

@@ -1,5 +1,5 @@
 import { type Clock, ClockWatch, type TargetPolicy } from '../base/index.js'
-import { alone, type Cluster } from '../cluster/index.js'
+import { type Cluster, singleNode } from '../cluster/index.js'
 import type { Route } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { type Logger, QueueMeter, type Tracer } from '../telemetry/index.js'
@@ -126,7 +126,7 @@ function dispatcherDeps(deps: QueueDeps, meter: QueueMeter): DispatcherDeps {
     // The hosted service sends the region in upper case; SDKs choose their signing keys by it (reference queue 3.1).
     tracer,
     region: (deps.region ?? DEFAULT_REGION).toUpperCase(),
-    cluster: deps.cluster ?? alone(),
+    cluster: deps.cluster ?? singleNode(),
     sender: deps.sender,
   }
 }
@@ -154,13 +154,13 @@ class StoredQueue implements Queue {
     const limits = { timeoutMs: deps.deliveryTimeoutMs }
     const offer = (rows: readonly PendingRow[]): void => this.offer(rows)
     this.#onAttempt = deps.onAttempt
-    this.#cluster = deps.cluster ?? alone()
+    this.#cluster = deps.cluster ?? singleNode()
     this.#heldAccounts = deps.heldAccounts ?? (() => NO_ACCOUNTS)
     this.#dispatcher = new Dispatcher(dispatcherDeps(deps, meter))
     this.addKind(new PlainKind({ store, clock, tracer }))
     const targets = targetsOf(deps)
     const partitionFor = (accountId: string): number | undefined =>
-      this.#cluster.isAlone ? undefined : this.#cluster.partitionFor(accountId, undefined)
+      this.#cluster.isSingleNode ? undefined : this.#cluster.partitionFor(accountId, undefined)
     const drop: DropReplaced = (seqs, entries) => this.#dropReplaced(seqs, entries)
     this.#publishing = new Publishing({ store, clock, limits, targets, offer, drop, meter, tracer, partitionFor })
     this.#scheduler = new Scheduler({
@@ -240,7 +240,7 @@ class StoredQueue implements Queue {
 
   async start(): Promise<void> {
     // In a cluster, stored times come from several clocks, each checked against PostgreSQL's. So no node shifts them.
-    if (this.#cluster.isAlone) await this.#clockCorrection.settle()
+    if (this.#cluster.isSingleNode) await this.#clockCorrection.settle()
     await this.#nodes.start()
     this.#clockWatch.start()
     this.accountsChanged()
@@ -267,7 +267,7 @@ class StoredQueue implements Queue {
 
   #correct(byMs: number): void {
     this.#correcting = this.#correcting
-      .then(() => (this.#cluster.isAlone ? this.#clockCorrection.correct(byMs) : undefined))
+      .then(() => (this.#cluster.isSingleNode ? this.#clockCorrection.correct(byMs) : undefined))
       .catch((error: unknown) => this.#logger.error('queue_clock_not_corrected', { error }))
       .then(() => this.#dispatcher.rewind())
   }

@@ -1,5 +1,5 @@
 import type { Clock, Service } from '../base/index.js'
-import { alone, type Cluster } from '../cluster/index.js'
+import { type Cluster, singleNode } from '../cluster/index.js'
 import type { Route } from '../http/index.js'
 import { ByteBudget, type Queue, Retention } from '../queue/index.js'
 import type { Store } from '../store/index.js'
@@ -65,7 +65,7 @@ export interface Workflow extends Service {
 
 /** Builds the module and registers it with the queue, which must not have started yet. */
 export function createWorkflow(deps: WorkflowDeps): Workflow {
-  const { store, queue, clock, tracer, cluster = alone(), meter = new WorkflowMeter() } = deps
+  const { store, queue, clock, tracer, cluster = singleNode(), meter = new WorkflowMeter() } = deps
   const limits = { timeoutMs: deps.deliveryTimeoutMs }
   const inFlight = new InFlightDeliveries(deps.deliveryTimeoutMs)
   const lists = new RecentLists()

@@ -3,7 +3,12 @@ import { type Clock, systemClock } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import { type Authenticator, HttpServer } from '../../http/index.js'
 import type { DropSelector } from '../../queue/index.js'
-import { type QueueUnderTest, type QueueUnderTestOptions, ROOMY, startQueue } from '../../queue/testing/harness.js'
+import {
+  HIGH_LIMITS,
+  type QueueUnderTest,
+  type QueueUnderTestOptions,
+  startQueue,
+} from '../../queue/testing/harness.js'
 import type { Store } from '../../store/index.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { silentLogger } from '../../telemetry/index.js'
@@ -76,12 +81,13 @@ export async function startBulk(
   const revoked = new Set<string>()
   const queue = recordingQueue(dropped, onDrop)
   const own = gate ? gatedStore(store, gate) : store
-  const bulk = createBulk({ store: own, queue, clock, logger: silentLogger, ...ROOMY, ...(cluster && { cluster }) })
+  const deps = { store: own, queue, clock, logger: silentLogger }
+  const bulk = createBulk({ ...deps, ...HIGH_LIMITS, ...(cluster && { cluster }) })
   const server = new HttpServer({
     service: 'queue',
     host: '127.0.0.1',
     port: 0,
-    bodyLimitBytes: ROOMY.queueBodyLimitBytes,
+    bodyLimitBytes: HIGH_LIMITS.queueBodyLimitBytes,
     authenticator: authenticatorWithout(revoked),
     version: '0',
     publicUrl: 'http://localhost',
@@ -143,7 +149,7 @@ export async function startBulkServer(
     ...options,
     store,
     extend: (queue) => {
-      const shared = { store, queue, clock: systemClock, logger: silentLogger, ...ROOMY }
+      const shared = { store, queue, clock: systemClock, logger: silentLogger, ...HIGH_LIMITS }
       const workflow = createWorkflow({ ...shared, accountOfUser: () => undefined, publicUrl: 'http://127.0.0.1' })
       bulk = createBulk(shared)
       workflow.guard(bulk.gate)

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { systemClock } from '../../base/index.js'
-import { alone } from '../../cluster/index.js'
+import { singleNode } from '../../cluster/index.js'
 import type { Store } from '../../store/index.js'
 import type { Starting } from '../../workflow/index.js'
 import * as bulkPaused from '../transactions/bulk-paused.js'
@@ -30,7 +30,7 @@ it('no run begins unpaused although all pauses are read again while a workflow i
     return operation === bulkPaused.allPaused || operation === bulkPaused.paused ? rows : []
   }
   const fences = new Fences()
-  const cluster = alone()
+  const cluster = singleNode()
   const deps = { store: { run: read } as unknown as Store, clock: systemClock, cluster, fences }
   const nodes = new BulkNodes(deps as unknown as BulkNodesDeps)
 

@@ -95,7 +95,7 @@ export class BulkNodes {
 
   start(): void {
     void this.#deps.leftChildren.look()
-    if (!this.#deps.cluster.isAlone) this.#takeOverLater()
+    if (!this.#deps.cluster.isSingleNode) this.#takeOverLater()
   }
 
   stop(): void {
@@ -131,7 +131,7 @@ export class BulkNodes {
   lift({ accountId, actionId }: Pick<Fence, 'accountId' | 'actionId'>): void {
     const { fences, cluster } = this.#deps
     fences.lift(accountId, actionId)
-    if (!cluster.isAlone) void this.#untilDone(() => cluster.notify(LIFT, { accountId, actionId }))
+    if (!cluster.isSingleNode) void this.#untilDone(() => cluster.notify(LIFT, { accountId, actionId }))
   }
 
   /** Repeats `work` until it succeeds, or the server stops. Never rejects. */
@@ -180,7 +180,7 @@ export class BulkNodes {
   async #settled(action: BulkActionRow): Promise<void> {
     const { cluster, worker, clock } = this.#deps
     const { seq, owner } = action
-    if (cluster.isAlone || owner === cluster.incarnation) return void (await worker.settled(seq))
+    if (cluster.isSingleNode || owner === cluster.incarnation) return void (await worker.settled(seq))
     for (const endAt = clock.now() + SETTLED_WITHIN_MS; !this.#isStopped && clock.now() < endAt; ) {
       const answers = await cluster.ask(SETTLED, { seq }, owner)
       if (answers.some(({ answer }) => answer === true)) return

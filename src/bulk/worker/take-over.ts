@@ -19,7 +19,7 @@ const START_TIMEOUT_MS = 30_000
 export interface TakeOverDeps {
   readonly store: Store
   readonly clock: Clock
-  readonly cluster: Pick<Cluster, 'incarnation' | 'isAlone' | 'isLive'>
+  readonly cluster: Pick<Cluster, 'incarnation' | 'isSingleNode' | 'isLive'>
   readonly queue: Pick<Queue, 'dropEverywhere'>
   readonly logger: Pick<Logger, 'info' | 'warn'>
 }
@@ -77,7 +77,7 @@ export class TakeOver {
   continueActions(actions: readonly BulkActionRow[]): void {
     const running = actions.filter(({ state }) => state === 'running')
     if (running.length > 0) this.#deps.logger.info('bulk_resumed', { actions: running.length })
-    if (this.#deps.cluster.isAlone) for (const action of running) this.#worker.onRunning(action)
+    if (this.#deps.cluster.isSingleNode) for (const action of running) this.#worker.onRunning(action)
     else for (const action of actions) this.#continueAfterDrop(action)
   }
 
@@ -109,7 +109,7 @@ export class TakeOver {
 
   async #drop({ kind, seq: actionSeq }: BulkActionRow): Promise<void> {
     const { store, cluster, queue } = this.#deps
-    if (cluster.isAlone || (kind !== 'cancelRuns' && kind !== 'cancelMessages')) return
+    if (cluster.isSingleNode || (kind !== 'cancelRuns' && kind !== 'cancelMessages')) return
     for (let chunk = 0; ; chunk++) {
       const found = await store.run(bulkOwner.succeededOf, { actionSeq, chunk })
       if (!found) return
@@ -138,12 +138,12 @@ export class TakeOver {
     const endedAfter = clock.now() - JUST_ENDED_MS
     const from: number[] = []
     for (const owner of await store.run(bulkOwner.owners, { endedAfter })) {
-      const isOver = owner === cluster.incarnation ? cluster.isAlone : !(await cluster.isLive(owner))
+      const isOver = owner === cluster.incarnation ? cluster.isSingleNode : !(await cluster.isLive(owner))
       if (isOver) from.push(owner)
     }
     const args = { from, owner: cluster.incarnation, draftsBefore: this.#createdAt, endedAfter }
     const taken = from.length === 0 ? [] : await store.run(bulkOwner.takeOver, args)
-    if (cluster.isAlone || own === 'active') return taken
+    if (cluster.isSingleNode || own === 'active') return taken
     const known = new Set(taken.map(({ seq }) => seq))
     const running = await store.run(bulkRead.running, {})
     return [...taken, ...running.filter(({ owner, seq }) => owner === cluster.incarnation && !known.has(seq))]

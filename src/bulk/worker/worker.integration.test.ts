@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { alone } from '../../cluster/index.js'
+import { singleNode } from '../../cluster/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { JumpingClock } from '../../queue/testing/harness.js'
 import type { Store } from '../../store/index.js'
@@ -21,6 +21,7 @@ import { BulkWorker } from './worker.js'
 
 const RUNS = '/v2/workflows/runs'
 const ACTIONS = '/v2/workflows/bulkActions'
+const SINGLE = singleNode()
 
 /** A gate that blocks an operation until it is opened. */
 function holding(operation: string) {
@@ -65,7 +66,7 @@ describeOnStore('sqlite', 'the worker of bulk actions', (openStore) => {
       kinds: ['cancelRuns'],
     })
     if (!ended) throw new Error('the cancel has no action')
-    const cluster = alone()
+    const cluster = singleNode()
     const queue = { dropEverywhere: async () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
     const deps = { store, queue, cluster, clock: new ManualClock(), logger: silentLogger, fences: new Fences() }
     const worker = new BulkWorker(deps)
@@ -298,7 +299,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
       store,
       queue,
       fences,
-      cluster: alone(),
+      cluster: singleNode(),
       clock: new ManualClock(),
       logger: silentLogger,
     })
@@ -315,7 +316,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     const drop = holding('drop')
     const queue = { dropEverywhere: () => drop.gate('drop'), offer: () => undefined, refuseForbidden: () => undefined }
     const clock = new ManualClock(Date.now())
-    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
+    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: SINGLE, clock, logger: silentLogger })
     const action = await cancelOf(store, 5, 1)
     await worker.start()
     let isAnswered = false
@@ -342,7 +343,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     const steady = new ManualClock(Date.now())
     const clock = new JumpingClock(steady)
     const queue = { dropEverywhere: async () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
-    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
+    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: SINGLE, clock, logger: silentLogger })
     const action = await cancelOf(store, 3, 1)
     await worker.start()
     const finished = worker.finish(await store.run(bulkAction.createAction, action))
@@ -362,7 +363,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
       if (failures-- > 0) throw new HomeportError('store_unavailable', {})
     })
     const queue = { dropEverywhere: async () => undefined, offer: () => undefined, refuseForbidden: () => undefined }
-    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
+    const worker = new BulkWorker({ store, queue, fences: new Fences(), cluster: SINGLE, clock, logger: silentLogger })
     const started = worker.start()
     for (const left of [1, 0]) {
       await waitFor(() => clock.pendingTimers === 1, { what: `the pause after failure ${2 - left}` })
@@ -370,7 +371,7 @@ describeOnStore('sqlite', 'the start of the bulk worker', (openStore) => {
     }
     await started
     failures = Number.POSITIVE_INFINITY
-    const later = new BulkWorker({ store, queue, fences: new Fences(), cluster: alone(), clock, logger: silentLogger })
+    const later = new BulkWorker({ store, queue, fences: new Fences(), cluster: SINGLE, clock, logger: silentLogger })
     const refused = expect(later.start()).rejects.toMatchObject({ code: 'store_unavailable' })
     await waitFor(() => clock.pendingTimers === 1, { what: 'its first pause' })
     clock.advance(60_000)

@@ -63,7 +63,7 @@ export class BulkWorker implements Service {
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps
-    deps.cluster.onGone(() => this.takeOver())
+    deps.cluster.onNodeGone(() => this.takeOver())
     this.#meter = deps.meter ?? new BulkMeter()
     const { store } = deps
     this.#jobs = new Jobs(store, this.#meter)

@@ -6,7 +6,7 @@ import * as messages from '../transactions/messages.js'
 import type { AttemptOutcome, MessageKind, PendingMessage, Settled } from '../types.js'
 import type { Backlog } from './backlog.js'
 import { countAttempt } from './count-attempt.js'
-import { insteadOf, neverSentOutcome, PAUSE_AFTER_FAILURE_MS, pauseAfter } from './damage.js'
+import { neverSentOutcome, PAUSE_AFTER_FAILURE_MS, pauseAfter, replacementOutcome } from './damage.js'
 import { longBodyHash } from './delivery-headers.js'
 import type { DispatcherDeps } from './dispatcher-deps.js'
 import type { Entry } from './entry.js'
@@ -260,7 +260,7 @@ export class Attempts {
         if (this.#isStopping || entry.state === 'dropped') return this.#deps.backlog.release(entry)
         this.#deps.logger.error('queue_outcome_not_stored', { error, messageId: message.messageId })
         failures = isPassing(error) ? 0 : failures + 1
-        outcome = insteadOf(outcome, error, failures) ?? outcome
+        outcome = replacementOutcome(outcome, error, failures) ?? outcome
         await this.#pauseUnlessStopping(pauseAfter(failures))
       }
     }

@@ -1,6 +1,7 @@
 import type { PendingRow } from '../transactions/messages.js'
 import { type DuePage, laneOf } from '../transactions/messages-due.js'
 import type { DropSelector, PendingMessage } from '../types.js'
+import { ChangesDuringLoad, type Rewind } from './changes-during-load.js'
 import { Coverage, type Load } from './coverage.js'
 import { DueMessages } from './due-messages.js'
 import { Ended } from './ended.js'
@@ -9,7 +10,6 @@ import type { FlowControl } from './flow-control.js'
 import { HeldMessages } from './held-messages.js'
 import type { BacklogLimits } from './limits.js'
 import { Loads, MAY_WAIT_MS } from './loads.js'
-import { Meanwhile, type Rewind } from './meanwhile.js'
 import type { FoundBy } from './recalls.js'
 
 /** The result of a load. */
@@ -33,7 +33,7 @@ export interface Loaded {
  * large backlog, dead destination or slow key keeps other messages out of memory, whichever account they belong to.
  *
  * One load runs at a time (`nextLoad`, then `loaded` or `loadFailed`). A change that happens while it runs
- * may be missing in its page, so `Meanwhile` records the changes and they are applied at the end. A
+ * may be missing in its page, so `ChangesDuringLoad` records the changes and they are applied at the end. A
  * message offered late may have ended (`Ended`).
  *
  * Nothing here reads a clock or awaits: the caller passes the time.
@@ -47,7 +47,7 @@ export class Backlog {
   readonly #coverage = new Coverage()
   readonly #loads: Loads
   /** Set while a load runs. */
-  #meanwhile: Meanwhile | undefined
+  #meanwhile: ChangesDuringLoad | undefined
   /** Entries parked while in flight. Their next due time is read from the store, because any node may resume them. */
   readonly #leaving = new Set<Entry>()
   readonly #isOwn: (partition: number) => boolean
@@ -147,7 +147,7 @@ export class Backlog {
   /** The load to run now, if any. The caller then calls `loaded` or `loadFailed`. */
   nextLoad(now: number): Load | undefined {
     const load = this.#meanwhile ? undefined : this.#loads.next(now)
-    if (load) this.#meanwhile = new Meanwhile()
+    if (load) this.#meanwhile = new ChangesDuringLoad()
     return load
   }
 
@@ -193,17 +193,17 @@ export class Backlog {
     this.#loadOver(load, meanwhile)
   }
 
-  #endLoad(): Meanwhile {
-    const meanwhile = this.#meanwhile ?? new Meanwhile()
+  #endLoad(): ChangesDuringLoad {
+    const meanwhile = this.#meanwhile ?? new ChangesDuringLoad()
     this.#meanwhile = undefined
     return meanwhile
   }
 
-  #restart({ accounts }: Meanwhile): void {
+  #restart({ accounts }: ChangesDuringLoad): void {
     for (const accountId of accounts) this.#coverage.restart(accountId)
   }
 
-  #loadOver(load: Load, { rewind }: Meanwhile): void {
+  #loadOver(load: Load, { rewind }: ChangesDuringLoad): void {
     if (load.kind === 'lane') this.#loads.noteRefill(load.lane, load.accountId)
     if (rewind) this.rewind(rewind)
   }

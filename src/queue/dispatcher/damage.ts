@@ -21,7 +21,11 @@ export const pauseAfter = (failures: number): number =>
  * The outcome to store instead of one whose commit has failed permanently this many times in a row: the message fails with
  * the reason. `undefined`: the commit is retried.
  */
-export function insteadOf(outcome: AttemptOutcome, failure: unknown, failures: number): AttemptOutcome | undefined {
+export function replacementOutcome(
+  outcome: AttemptOutcome,
+  failure: unknown,
+  failures: number,
+): AttemptOutcome | undefined {
   if (failures !== GIVE_UP_AFTER || isError(failure, 'store_damaged')) return undefined
   const { startedAt, finishedAt } = outcome
   const what = outcome.kind === 'answered' ? `the answer ${outcome.response.status}` : outcome.error

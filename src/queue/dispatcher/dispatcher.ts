@@ -61,7 +61,7 @@ export class Dispatcher implements Service {
       unsettled: () => this.#attempts.unsettled(),
       onWork: () => this.#noteWork(),
     })
-    this.#backlog = deps.cluster.isAlone
+    this.#backlog = deps.cluster.isSingleNode
       ? new Backlog(limits, this.flow)
       : new Backlog(limits, this.flow, (partition) => this.partitions.sends(partition))
     this.#sender = deps.sender ?? new Sender({ ...deps, connectionsPerHost: limits.inFlight.maxPerHost })

@@ -53,7 +53,7 @@ export class DueComparison {
   }
 
   /** Counts a failed try for strays that a load did not bring. */
-  noteUnread(seqs: readonly number[]): void {
+  countUnread(seqs: readonly number[]): void {
     for (const seq of seqs) this.#tries.set(seq, (this.#tries.get(seq) ?? 0) + 1)
   }
 

@@ -85,7 +85,7 @@ export class DueSweep {
   /** A load of strays has ended without bringing these, or has failed. */
   straysLoaded(unread: readonly number[] | 'failed'): void {
     if (unread === 'failed') this.#isBehind = true
-    else this.#comparison.noteUnread(unread)
+    else this.#comparison.countUnread(unread)
   }
 
   #setSweepTimer(): void {

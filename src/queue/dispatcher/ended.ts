@@ -39,8 +39,8 @@ class Drops {
 }
 
 /**
- * Remembers what has ended recently, so that a late offer does not bring it back into memory. (`Meanwhile` records what ends
- * while a load runs.) There are two races:
+ * Remembers what has ended recently, so that a late offer does not bring it back into memory. (`ChangesDuringLoad` records
+ * what ends while a load runs.) There are two races:
  *
  * - The store replies over several connections. A load brings a message before its publisher is notified of the commit. The
  * dispatcher sends the message and commits the outcome. Then the publisher offers

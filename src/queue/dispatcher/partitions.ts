@@ -1,5 +1,5 @@
 import { type Clock, pause } from '../../base/index.js'
-import type { Cluster, Gained, LetGo, PartitionHolder } from '../../cluster/index.js'
+import type { Cluster, Gained, PartitionHolder, ReleasedPartitions } from '../../cluster/index.js'
 import { partitionOfName } from '../../cluster/key-partition.js'
 import type { Logger } from '../../telemetry/index.js'
 import { type DueHint, readFlowNotes } from '../peer-messages.js'
@@ -28,7 +28,7 @@ export interface PartitionsDeps {
 /**
  * Decides which messages this dispatcher sends: those of its open partitions.
  *
- *   foreign ─ gained ─> arriving ─ limits read, notes applied ─> open ─ letGo ─> leaving ─ lost ─> foreign
+ *   foreign ─ gained ─> arriving ─ limits read, notes applied ─> open ─ release ─> leaving ─ lost ─> foreign
  *                           └──────────────── lost ────────────────┴─────────────────────> foreign
  *
  * A planned hand-over: the previous owner evicts its messages of the partition and waits for their requests in flight.
@@ -42,7 +42,7 @@ export interface PartitionsDeps {
 export class Partitions implements PartitionHolder {
   readonly #deps: PartitionsDeps
   readonly #hints: Hints
-  readonly #isAlone: boolean
+  readonly #isSingleNode: boolean
   readonly #arriving = new Map<number, Gained>()
   readonly #open = new Set<number>()
   /** Partitions being handed over, each with the previous owner's notes if this node has not opened it. */
@@ -55,13 +55,13 @@ export class Partitions implements PartitionHolder {
   constructor(deps: PartitionsDeps) {
     this.#deps = deps
     this.#hints = new Hints({ ...deps, isLeaving: (partition) => this.#leaving.has(partition) })
-    this.#isAlone = deps.cluster.isAlone
-    this.#openList = this.#isAlone ? undefined : []
+    this.#isSingleNode = deps.cluster.isSingleNode
+    this.#openList = this.#isSingleNode ? undefined : []
   }
 
   /** Whether this dispatcher sends the messages of a partition. */
   sends(partition: number): boolean {
-    return this.#isAlone || this.#open.has(partition)
+    return this.#isSingleNode || this.#open.has(partition)
   }
 
   /** The partitions to read; `undefined` on a server that is alone. */
@@ -71,14 +71,14 @@ export class Partitions implements PartitionHolder {
 
   /** Whether a request of a message may start now. */
   mayStart(partition: number): boolean {
-    if (this.#isAlone) return true
+    if (this.#isSingleNode) return true
     const { cluster } = this.#deps
     return this.#open.has(partition) && cluster.mayAct() && cluster.owns(partition)
   }
 
   /** Returns the committed messages that this dispatcher sends. The owners of the others get a hint. */
   own(rows: readonly PendingRow[]): readonly PendingRow[] {
-    if (this.#isAlone) return rows
+    if (this.#isSingleNode) return rows
     return rows.filter((row) => {
       if (this.#open.has(row.partition)) return true
       // For an arriving partition, the load after its opening brings the message.
@@ -104,7 +104,7 @@ export class Partitions implements PartitionHolder {
     if (!this.#arriving.has(partition)) this.#hints.add(partition, place)
   }
 
-  /** An attempt is settled: waiting calls of `letGo` check their partitions again. */
+  /** An attempt is settled: waiting calls of `release` check their partitions again. */
   noteSettled(): void {
     if (this.#onSettled.length === 0) return
     for (const look of this.#onSettled) look()
@@ -124,7 +124,7 @@ export class Partitions implements PartitionHolder {
     void this.#openAll()
   }
 
-  async letGo(partitions: readonly number[], graceMs: number): Promise<LetGo> {
+  async release(partitions: readonly number[], graceMs: number): Promise<ReleasedPartitions> {
     const { flow, clock } = this.#deps
     const notes = new Map<number, unknown>()
     for (const partition of partitions) {

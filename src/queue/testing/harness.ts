@@ -70,7 +70,7 @@ function authenticator(token: string, accountId: string, dailyMessages: number |
 }
 
 /** Limits of the queue and the modules above it, too high for any test to reach. */
-export const ROOMY = {
+export const HIGH_LIMITS = {
   deliveryTimeoutMs: 900_000,
   retentionMs: 7 * 86_400_000,
   retentionBytes: 4 * 2 ** 30,
@@ -95,7 +95,7 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
     logger: log.logger,
     keys,
     deliveryConcurrency: 100,
-    ...ROOMY,
+    ...HIGH_LIMITS,
     shutdownGraceMs: 2_000,
     dailyMessagesOf: () => dailyMessages,
     ...deps,
@@ -105,7 +105,7 @@ export async function startQueue(options: QueueUnderTestOptions): Promise<QueueU
   const more = extend?.(queue) ?? []
   const token = Buffer.from(JSON.stringify({ UserID: 'user', Password: randomSecret(18) })).toString('base64')
   const server = listenerOf({
-    bodyLimitBytes: options.queueBodyLimitBytes ?? ROOMY.queueBodyLimitBytes,
+    bodyLimitBytes: options.queueBodyLimitBytes ?? HIGH_LIMITS.queueBodyLimitBytes,
     routes: [...queue.routes(), ...more],
     authenticator: authenticator(token, accountId, dailyMessages),
   })

@@ -96,7 +96,7 @@ function isCurrent(row: FlowKeyRow, limits: ReturnType<typeof limitsOf>, at: num
  * locks the row until the commit, which would limit a key to one commit at a time. So the row is written only
  * if it changes; most messages only read it.
  */
-export function* noteFlowKeys(messages: readonly KeyMention[]): Transaction<void> {
+export function* storeFlowKeys(messages: readonly KeyMention[]): Transaction<void> {
   const byAccount = new Map<string, Map<string, KeyMention>>()
   for (const message of messages) {
     if (!message.flow_key) continue

@@ -1,7 +1,7 @@
 import { sql } from 'kysely'
 import { query } from '../../store/query.js'
 import { all, type Transaction } from '../../store/statement.js'
-import { noteFlowKeys } from './flow-keys.js'
+import { storeFlowKeys } from './flow-keys.js'
 import {
   bodyColumns,
   MAX_ROW_BODY_BYTES,
@@ -11,7 +11,7 @@ import {
   type StoredPending,
   withIntactBodies,
 } from './messages.js'
-import { advanceOrMakeAll, goOnInTurn } from './queue-turns.js'
+import { advanceOrMakeAll, continueTurns } from './queue-turns.js'
 import { moveBursts } from './rule-keys.js'
 
 /** The cancelled messages to bring back. */
@@ -90,9 +90,9 @@ export function* undoMessages(args: UndoMessagesArgs): Transaction<{ seqs: numbe
   }
   const back = yield* all(bringBack, { seqs, clock, at })
   const queues = back.flatMap(({ account_id: accountId, queue: name }) => (name === null ? [] : [{ accountId, name }]))
-  const inTurn = queues.length > 0 ? yield* goOnInTurn(seqs) : NONE
+  const inTurn = queues.length > 0 ? yield* continueTurns(seqs) : NONE
   const rows = withIntactBodies(yield* all(rowsOf, { seqs }))
-  yield* noteFlowKeys(rows)
+  yield* storeFlowKeys(rows)
   const turns = yield* advanceOrMakeAll(queues, at)
   const begun = new Set(turns.map(({ seq }) => seq))
   const others = rows.filter(({ seq }) => !begun.has(seq))

@@ -16,7 +16,7 @@ import {
   type Transaction,
 } from '../../store/statement.js'
 import type { KeyRule } from '../key-rule.js'
-import { noteFlowKeys } from './flow-keys.js'
+import { storeFlowKeys } from './flow-keys.js'
 
 /** A message before the store has numbered it. New messages are pending, or held in a queue, and have no attempt. */
 export type NewMessage = Omit<
@@ -149,7 +149,7 @@ const OWN_COLUMNS = ['message_id', 'body', 'body_crc'] as const
  */
 export function* insertMessages(messages: readonly NewMessage[]): Transaction<number[]> {
   if (messages.length === 0) return []
-  yield* noteFlowKeys(messages)
+  yield* storeFlowKeys(messages)
   return yield* insertNumbered('messages', messages.map(toRow), 'message_id', OWN_COLUMNS)
 }
 

@@ -169,7 +169,7 @@ export function* endTurns(seqs: readonly number[]): Transaction<PendingRow[]> {
  * Makes held messages pending whose turn has not ended, because a callback of an earlier attempt is pending.
  * @returns the numbers of these messages.
  */
-export function* goOnInTurn(seqs: readonly number[]): Transaction<ReadonlySet<number>> {
+export function* continueTurns(seqs: readonly number[]): Transaction<ReadonlySet<number>> {
   const turns = (yield* all(lockTurns, { seqs })).map((row) => row.message_seq)
   const begun = turns.length > 0 ? yield* all(begin, { seqs: turns }) : []
   return new Set(begun.map(({ seq }) => seq))

@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
 import type { PendingMessage } from '../../queue/index.js'
-import { ROOMY } from '../../queue/testing/harness.js'
+import { HIGH_LIMITS } from '../../queue/testing/harness.js'
 import { openStore } from '../../store/index.js'
 import { migratedDataDir } from '../../store/testing/migrated-file.js'
 import { wrappedStore } from '../../store/testing/wrapped-store.js'
@@ -196,7 +196,7 @@ describe('a list that needs much memory', () => {
     })
     const sent = { ...message({ role: 'step' }), messageId, groupKey: run?.seq ?? 0 }
     const kind = new RunMessages({
-      ...ROOMY,
+      ...HIGH_LIMITS,
       store,
       clock: systemClock,
       bodyLimitBytes: 1,

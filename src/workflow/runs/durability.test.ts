@@ -5,7 +5,7 @@ import { tempDir } from '../../../test/support/temp-dir.js'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { newId } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
-import { ROOMY, startQueue } from '../../queue/testing/harness.js'
+import { HIGH_LIMITS, startQueue } from '../../queue/testing/harness.js'
 import { openStore } from '../../store/index.js'
 import { describeOnEveryStore } from '../../store/testing/index.js'
 import { changeBehind } from '../../store/testing/inspect.js'
@@ -162,7 +162,7 @@ describeOnEveryStore('retention of runs by size', (openStore) => {
       accountId,
       extend: (queue) => {
         workflow = createWorkflow({
-          ...ROOMY,
+          ...HIGH_LIMITS,
           store,
           queue,
           clock,

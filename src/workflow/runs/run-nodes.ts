@@ -65,7 +65,7 @@ export class RunNodes {
 
   /** Notifies other nodes that a run has ended: they may hold its list, and messages that would deliver the list. */
   ended(runSeq: number): void {
-    if (this.#deps.cluster.isAlone) return
+    if (this.#deps.cluster.isSingleNode) return
     this.#ended.push(runSeq)
     if (this.#ended.length === 1) setImmediate(() => this.#notifyEnded())
   }
@@ -78,7 +78,7 @@ export class RunNodes {
 
   /** Notifies other nodes of a refused return, so that the node that delivers to the run makes no other attempt. */
   refused(run: NamedRun): void {
-    if (!this.#deps.cluster.isAlone) this.#notify(REFUSED, run)
+    if (!this.#deps.cluster.isSingleNode) this.#notify(REFUSED, run)
   }
 
   #notify(topic: string, payload: unknown): void {
@@ -90,7 +90,7 @@ export class RunNodes {
     const since = new Map<number, number>()
     const holds = new Map<string, FlowHold>()
     const hasQuestion = query.seqs.length > 0 || query.flowKeys.length > 0
-    const answers = this.#deps.cluster.isAlone || !hasQuestion ? [] : await this.#deps.cluster.ask(WAITS, query)
+    const answers = this.#deps.cluster.isSingleNode || !hasQuestion ? [] : await this.#deps.cluster.ask(WAITS, query)
     for (const { answer } of answers) {
       if (!isObject(answer)) continue
       for (const [seq, at] of pairsIn(answer.since)) {

@@ -14,7 +14,12 @@ import { Client as QueueClient, Receiver } from '@upstash/qstash'
 import { Client, serve, type WorkflowContext, type WorkflowServeOptions } from '@upstash/workflow'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { systemClock } from '../../base/index.js'
-import { type QueueUnderTest, type QueueUnderTestOptions, ROOMY, startQueue } from '../../queue/testing/harness.js'
+import {
+  HIGH_LIMITS,
+  type QueueUnderTest,
+  type QueueUnderTestOptions,
+  startQueue,
+} from '../../queue/testing/harness.js'
 import type { Store } from '../../store/index.js'
 import { silentLogger } from '../../telemetry/index.js'
 import { createWorkflow } from '../index.js'
@@ -59,7 +64,10 @@ export interface WorkflowsUnderTestOptions extends QueueUnderTestOptions {
 
 /** Starts the queue and the workflow module. */
 export async function startWorkflows(options: WorkflowsUnderTestOptions): Promise<WorkflowsUnderTest> {
-  const { store, inlineLimitBytes, listLimitBytes, queueBodyLimitBytes, responseKeepBytes } = { ...ROOMY, ...options }
+  const { store, inlineLimitBytes, listLimitBytes, queueBodyLimitBytes, responseKeepBytes } = {
+    ...HIGH_LIMITS,
+    ...options,
+  }
   const service = await startQueue({
     ...options,
     extend: (queue) =>
@@ -68,7 +76,7 @@ export async function startWorkflows(options: WorkflowsUnderTestOptions): Promis
         queue,
         clock: options.clock ?? systemClock,
         logger: silentLogger,
-        ...ROOMY,
+        ...HIGH_LIMITS,
         queueBodyLimitBytes,
         responseKeepBytes,
         accountOfUser: (userId) => (userId === 'user' ? (options.accountId ?? 'acc_test') : undefined),

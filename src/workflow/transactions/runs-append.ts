@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { noteFlowKeys } from '../../queue/transactions/flow-keys.js'
+import { storeFlowKeys } from '../../queue/transactions/flow-keys.js'
 import {
   askToInsert,
   insertMessages,
@@ -133,7 +133,7 @@ export function* appendAndEnd(
   const made = [...appending, ...delivering].map((one) => messageFor(one, deliveryOf(one, defaults), one.at))
   const messages = parkedOf(made, paused)
   if (messages.length === 0) return { positions: [], messages: [], removed: [] }
-  yield* noteFlowKeys(messages)
+  yield* storeFlowKeys(messages)
   const storing = steps.length > 0 ? [askInsert('steps', steps)] : []
   // Last, so that the transaction does not keep messages locked while it waits for something.
   const removing = carried.length > 0 ? [askRemoveCarried(carried)] : []

@@ -14,8 +14,8 @@ import { SimulatedLinks } from '../../../queue/testing/nodes/simulated-links.js'
 import { SimulatedNode } from '../../../queue/testing/nodes/simulated-node.js'
 import { Timeline } from '../../../queue/testing/nodes/timeline.js'
 import { PROGRAM_URL, programOf, triggerItem } from '../../../workflow/testing/model/program.js'
+import { attachRuns } from './run-extension.js'
 import { RETRY_SETTINGS, RunLedger } from './run-ledger.js'
-import { attachRuns } from './run-part.js'
 import { RUN_PLANTS } from './run-plants.js'
 import { Sdk } from './sdk.js'
 
@@ -39,9 +39,9 @@ function nodesWithRuns(names: readonly string[]) {
   const stage = { timeline, memory, network, effects, ledger, nodes: () => nodes }
   const runs = new RunLedger(stage)
   const sdk = new Sdk(stage, new Clients(stage), runs)
-  const parts = [{ attach: attachRuns, receive: sdk.receive.bind(sdk) }]
+  const extensions = [{ attach: attachRuns, receive: sdk.receive.bind(sdk) }]
   const links = new SimulatedLinks(timeline, network)
-  for (const name of names) nodes.push(new SimulatedNode(name, 0, { ...stage, links, parts, onEnd: nothing }))
+  for (const name of names) nodes.push(new SimulatedNode(name, 0, { ...stage, links, extensions, onEnd: nothing }))
   effects.on(declareDead, ({ incarnation }, isDead) => {
     for (const node of nodes) if (isDead && node.cluster.incarnation === incarnation) node.isDeclaredDead = true
   })

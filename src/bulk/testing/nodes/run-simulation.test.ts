@@ -2,18 +2,18 @@ import { afterAll, expect, it } from 'vitest'
 import { sampled } from '../../../../test/support/sample.js'
 import { ClusterMemory } from '../../../queue/testing/nodes/cluster-memory.js'
 import { Simulation } from '../../../queue/testing/nodes/simulation.js'
-import { runPart } from './run-part.js'
+import { runExtension } from './run-extension.js'
 import { RUN_PLANTS } from './run-plants.js'
 
 const memory = new ClusterMemory()
 afterAll(() => memory.close())
-const parts = [runPart]
+const extensions = [runExtension]
 
 it('several nodes keep their guarantees about runs and bulk cancels', async () => {
   const problems: string[] = []
   // With the second seed the store loses the end of a batch.
   for (const seed of [1, 980_085]) {
-    const { problem } = await new Simulation(memory, seed, { parts }).play()
+    const { problem } = await new Simulation(memory, seed, { extensions }).play()
     if (problem !== undefined)
       problems.push(`${problem}. All events: npm run simulate -- --runs --trace --seed ${seed}`)
   }
@@ -37,6 +37,6 @@ it.each(sampled(mistakes, 4))('the simulation would find a mistake: %s', async (
   let seed = from - 1
   let problem: string | undefined
   while (problem === undefined && seed < from + MORE)
-    problem = (await new Simulation(memory, ++seed, { parts, plant: RUN_PLANTS[name] }).play()).problem
+    problem = (await new Simulation(memory, ++seed, { extensions, plant: RUN_PLANTS[name] }).play()).problem
   expect(problem).toBeDefined()
 })

@@ -73,15 +73,15 @@ export const unendedBefore = read('simulation.unended', function* (args: { queue
   return message ? yield* all(unended, { queue: args.queue, seq: message.seq }) : []
 })
 
-const lifeOf = query<{ incarnation: number }, { state: string; beat: number }>(({ db, p }) =>
+const byIncarnation = query<{ incarnation: number }, { state: string; beat: number }>(({ db, p }) =>
   db.selectFrom('nodes').select(['state', 'beat']).where('incarnation', '=', p.incarnation),
 )
 
-/** The row of a life of a node. */
-export const life = read('simulation.life', function* (args: { incarnation: number }): Transaction<
+/** The row of an incarnation of a node. */
+export const incarnation = read('simulation.incarnation', function* (args: { incarnation: number }): Transaction<
   { state: string; beat: number } | undefined
 > {
-  return (yield* all(lifeOf, args))[0]
+  return (yield* all(byIncarnation, args))[0]
 })
 
 const takers = query<object, { incarnation: number }>(({ db }) =>

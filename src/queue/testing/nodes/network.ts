@@ -50,7 +50,7 @@ export class Network {
     return !this.isQuiet && this.#timeline.now < (this.#cut.get(`${from.name} ${to.name}`) ?? 0)
   }
 
-  #ways(): { readonly there: number; readonly back: number } {
+  #delays(): { readonly there: number; readonly back: number } {
     const { random, between } = this.#bound
     if (this.isQuiet) return { there: between(1, 3), back: between(1, 3) }
     const slow = (): number => (random.chance(0.01) ? between(300, 6_000) : between(0, QUICK_MS))
@@ -75,7 +75,7 @@ export class Network {
   toStore(process: Process, isWrite: boolean, mayBeLate: boolean): Fate {
     const { random, between } = this.#bound
     if (this.isStoreAway(process)) return { kind: 'refused', heard: between(1, 1_000) }
-    if (!random.chance(this.#lossRate)) return { kind: 'ok', ...this.#ways() }
+    if (!random.chance(this.#lossRate)) return { kind: 'ok', ...this.#delays() }
     const heard = between(1, 2_000)
     if (!isWrite) return { kind: 'refused', heard }
     const late = mayBeLate ? heard + between(1, 3_000) : undefined
@@ -87,7 +87,7 @@ export class Network {
   toPeer(from: Process, to: Process): Fate {
     const { random, between } = this.#bound
     if (this.isCut(from, to)) return { kind: 'unanswered', effect: undefined, heard: Number.POSITIVE_INFINITY }
-    if (!random.chance(this.#lossRate)) return { kind: 'ok', ...this.#ways() }
+    if (!random.chance(this.#lossRate)) return { kind: 'ok', ...this.#delays() }
     return {
       kind: 'unanswered',
       effect: random.chance(0.5) ? between(1, 20) : undefined,

@@ -23,7 +23,7 @@ export class Operator {
   }
 
   #steer(name: string, state: 'live' | 'draining'): void {
-    this.#stage.memory.run(nodesAdmin.steer, { name, state })
+    this.#stage.memory.run(nodesAdmin.setNodeState, { name, state })
   }
 
   /** Runs an action of the operator. A refused action has no effect. */

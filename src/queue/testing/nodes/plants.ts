@@ -7,9 +7,9 @@ import { query } from '../../../store/query.js'
 import { all, change, type Transaction } from '../../../store/statement.js'
 import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import { Backlog } from '../../dispatcher/backlog.js'
+import { ChangesDuringLoad } from '../../dispatcher/changes-during-load.js'
 import { FlowControl } from '../../dispatcher/flow-control.js'
 import { Hints } from '../../dispatcher/hints.js'
-import { Meanwhile } from '../../dispatcher/meanwhile.js'
 import { DROP, DUE, type DueHint } from '../../peer-messages.js'
 import { toPendingRow } from '../../transactions/messages.js'
 import * as messagesPublish from '../../transactions/messages-publish.js'
@@ -144,7 +144,7 @@ export const PLANTS: Readonly<Record<string, Plant>> = {
   'declare dead without the beat': replacing(nodeRows.declareDead, declareDeadAnyway),
   'take without being live': replacing(partitionRows.take, takeAnyway),
   'forget what ended while a load ran': {
-    patch: () => patched(Meanwhile.prototype, 'isOutdated', () => () => false),
+    patch: () => patched(ChangesDuringLoad.prototype, 'isOutdated', () => () => false),
   },
   'hint before the commit': hintsBeforeCommit(),
   'act from the time of the answer': {

@@ -52,7 +52,7 @@ export interface Incoming extends SendRequest {
 }
 
 /** The side of a simulation's part (`Part`) that belongs to one node. */
-export interface NodePart {
+export interface NodeExtension {
   /** Builds the module of a node. */
   attach(deps: AttachmentDeps): Attachment
   /** Handles a request. The returned function resolves with the status; `undefined`: the part has no such destination. */
@@ -69,14 +69,14 @@ export interface SimulatedNodeDeps {
   readonly effects: Effects
   /** Replaces operations of a node. Default: none. */
   readonly replace?: ((node: SimulatedNode) => Replace) | undefined
-  readonly parts?: readonly NodePart[]
+  readonly extensions?: readonly NodeExtension[]
   /** How long a destination takes. Default: mostly short, at random. */
   readonly answersAfterMs?: () => number
   /** Called when the process of the node has ended. */
   readonly onEnd: (node: SimulatedNode) => void
 }
 
-/** One life of a node: the real cluster and the real queue on a simulated store, network and destinations. */
+/** One incarnation of a node: the real cluster and the real queue on a simulated store, network and destinations. */
 export class SimulatedNode {
   readonly process: Process
   readonly cluster: Clustered
@@ -86,7 +86,7 @@ export class SimulatedNode {
   readonly #attached: readonly Attachment[]
   readonly #routes: readonly Route[]
   phase: 'starting' | 'open' | 'draining' | 'stopping' | 'over' = 'starting'
-  /** The store says that this life is over. */
+  /** The store says that this incarnation is over. */
   isDeclaredDead = false
 
   constructor(name: string, offsetMs: number, deps: SimulatedNodeDeps) {
@@ -128,7 +128,7 @@ export class SimulatedNode {
       retentionBytes: 2 ** 30,
     })
     const { cluster, queue } = { cluster: this.cluster, queue: this.#queue }
-    this.#attached = (deps.parts ?? []).map((part) => part.attach({ store, clock, cluster, queue }))
+    this.#attached = (deps.extensions ?? []).map((extension) => extension.attach({ store, clock, cluster, queue }))
     this.#routes = [...this.#queue.routes(), ...this.#attached.flatMap(({ routes }) => routes)]
   }
 
@@ -265,8 +265,8 @@ export class SimulatedNode {
   }
 
   #programOf(request: SendRequest): (() => Promise<number>) | undefined {
-    for (const part of this.#deps.parts ?? []) {
-      const answer = part.receive({ ...request, node: this })
+    for (const extension of this.#deps.extensions ?? []) {
+      const answer = extension.receive({ ...request, node: this })
       if (answer) return answer
     }
     return undefined

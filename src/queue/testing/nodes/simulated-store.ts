@@ -20,7 +20,7 @@ export interface SimulatedStoreDeps {
   readonly memory: MemoryStore
   readonly network: Network
   readonly effects: Effects
-  /** Whether the life of the process is over in the store. */
+  /** Whether the incarnation of the process is over in the store. */
   readonly isDeclaredDead: () => boolean
   /** Default: every operation as it is. */
   readonly replace?: Replace | undefined
@@ -31,7 +31,7 @@ export class SimulatedStore implements Store {
   readonly #deps: SimulatedStoreDeps
   readonly #listeners = new Set<() => void>()
   readonly #running = new Set<Promise<unknown>>()
-  #hasLife = false
+  #isBound = false
   /** The server of the last connection. */
   #server: number | undefined
 
@@ -115,7 +115,7 @@ export class SimulatedStore implements Store {
 
   #apply<Args, Result>(operation: Operation<Args, Result>, args: Args): { value: Result } | { error: unknown } {
     const { memory, effects, isDeclaredDead } = this.#deps
-    if (this.#hasLife && isDeclaredDead()) return { error: new HomeportError('store_unavailable', {}) }
+    if (this.#isBound && isDeclaredDead()) return { error: new HomeportError('store_unavailable', {}) }
     try {
       const value = memory.run(operation, args)
       effects.happened(operation, args, value)
@@ -126,7 +126,7 @@ export class SimulatedStore implements Store {
   }
 
   actFor(): void {
-    this.#hasLife = true
+    this.#isBound = true
   }
 
   async settled(): Promise<void> {

@@ -11,7 +11,7 @@ import { Operator } from './operator.js'
 import type { Plant } from './plants.js'
 import { SimulatedLinks } from './simulated-links.js'
 import { SimulatedNode } from './simulated-node.js'
-import type { Part, PartOf, Stage } from './stage.js'
+import type { ExtensionFactory, SimulationExtension, Stage } from './stage.js'
 import { Timeline } from './timeline.js'
 import { Traffic } from './traffic.js'
 
@@ -43,7 +43,7 @@ export interface SimulationOptions {
   /** Whether events are recorded for a reader. Default: no. */
   readonly isTraced?: boolean
   /** Modules above the queue. Default: none. */
-  readonly parts?: readonly PartOf[]
+  readonly extensions?: readonly ExtensionFactory[]
 }
 
 /** The result of a simulation. */
@@ -70,7 +70,7 @@ export class Simulation {
   readonly #links: SimulatedLinks
   readonly #effects = new Effects()
   readonly #ledger: Ledger
-  readonly #parts: readonly Part[]
+  readonly #extensions: readonly SimulationExtension[]
   readonly #checks: Checks
   readonly #traffic: Traffic
   readonly #operator: Operator
@@ -82,7 +82,11 @@ export class Simulation {
   #nodes: SimulatedNode[] = []
   #declaredDead = 0
 
-  constructor(memory: MemoryStore, seed: number, { plant = {}, isTraced = false, parts = [] }: SimulationOptions = {}) {
+  constructor(
+    memory: MemoryStore,
+    seed: number,
+    { plant = {}, isTraced = false, extensions = [] }: SimulationOptions = {},
+  ) {
     memory.clear()
     this.#memory = memory
     this.#plant = plant
@@ -94,7 +98,7 @@ export class Simulation {
     const [timeline, network, effects] = [this.#timeline, this.#network, this.#effects]
     this.#ledger = new Ledger({ timeline, memory })
     const stage: Stage = { timeline, memory, network, effects, ledger: this.#ledger, nodes: () => this.#nodes }
-    this.#parts = parts.map((partOf) => partOf(stage))
+    this.#extensions = extensions.map((create) => create(stage))
     this.#checks = new Checks(stage)
     this.#traffic = new Traffic(stage)
     this.#operator = new Operator(stage)
@@ -126,7 +130,7 @@ export class Simulation {
     await this.#until(timeline.now + 5_000)
     await this.#until(timeline.now + ENDS_WITHIN_MS, () => this.#isOver())
     if (timeline.problem === undefined) this.#checks.checkEnd()
-    if (timeline.problem === undefined) for (const part of this.#parts) part.checkEnd()
+    if (timeline.problem === undefined) for (const extension of this.#extensions) extension.checkEnd()
     await this.#until(FAULTS_UNTIL_MS + SETTLED_AFTER_MS)
     if (timeline.random.chance(0.1)) this.#operator.drain(NAMES)
     await this.#until(timeline.now + NOTICED_WITHIN_MS)
@@ -160,7 +164,7 @@ export class Simulation {
   }
 
   #isOver(): boolean {
-    return this.#checks.pending().length === 0 && this.#parts.every((part) => part.isOver())
+    return this.#checks.pending().length === 0 && this.#extensions.every((extension) => extension.isOver())
   }
 
   #until(ms: number, isOver?: () => boolean): Promise<void> {
@@ -185,7 +189,7 @@ export class Simulation {
       effects,
       links: this.#links,
       ledger: this.#ledger,
-      parts: this.#parts,
+      extensions: this.#extensions,
       replace: replace && ((of) => (operation, args) => replace(of, operation, args)),
       onEnd: (over) => this.#ended(over),
     })
@@ -228,16 +232,16 @@ export class Simulation {
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (count === 0) return
     this.#timeline.note(`${node?.process.name ?? 'a node'} takes ${count} partitions`)
-    const state = this.#memory.run(census.life, { incarnation })?.state ?? 'gone'
+    const state = this.#memory.run(census.incarnation, { incarnation })?.state ?? 'gone'
     const mayTake = state === 'draining' ? !this.#memory.run(census.hasTaker, {}) : state === 'live'
-    if (!mayTake) this.#timeline.fail(`I1: life ${incarnation} took partitions, and is ${state}`)
+    if (!mayTake) this.#timeline.fail(`I1: incarnation ${incarnation} took partitions, and is ${state}`)
   }
 
   /** I1: a node is declared dead only if it has not beaten since the beat that was seen. */
   #declaredDeadAt(incarnation: number, beat: number): void {
-    const last = this.#memory.run(census.life, { incarnation })?.beat
+    const last = this.#memory.run(census.incarnation, { incarnation })?.beat
     if (last !== undefined && last !== beat)
-      this.#timeline.fail(`I1: life ${incarnation} was declared dead after a beat`)
+      this.#timeline.fail(`I1: incarnation ${incarnation} was declared dead after a beat`)
     const node = this.#nodes.find(({ cluster }) => cluster.incarnation === incarnation)
     if (!node) return
     this.#declaredDead++
@@ -247,14 +251,14 @@ export class Simulation {
 
   /** Whether a node takes part, according to the store; true for a node that has not registered yet. */
   #takesPart({ cluster: { incarnation } }: SimulatedNode): boolean {
-    const state = this.#memory.run(census.life, { incarnation })?.state ?? 'gone'
+    const state = this.#memory.run(census.incarnation, { incarnation })?.state ?? 'gone'
     return incarnation === 0 || state === 'live' || state === 'draining'
   }
 
   #act(): void {
     if (this.#timeline.now >= FAULTS_UNTIL_MS) return
     this.#traffic.act()
-    for (const part of this.#parts) part.act()
+    for (const extension of this.#extensions) extension.act()
     this.#timeline.after(this.#timeline.between(50, 1_200), () => this.#act())
   }
 
@@ -336,7 +340,7 @@ export class Simulation {
       network.storeAwayUntil = Math.max(network.storeAwayUntil, timeline.now + ms)
       this.#ledger.lostCommits(since, network.storeAwayUntil)
       this.#checks.lostCommits()
-      for (const part of this.#parts) part.lostCommits()
+      for (const extension of this.#extensions) extension.lostCommits()
       for (const node of this.#nodes) node.isDeclaredDead = !this.#takesPart(node)
     })
   }

@@ -2,7 +2,7 @@ import type { MemoryStore } from '../../../store/testing/memory-store.js'
 import type { Effects } from './effects.js'
 import type { Ledger } from './ledger.js'
 import type { Network } from './network.js'
-import type { NodePart, SimulatedNode } from './simulated-node.js'
+import type { NodeExtension, SimulatedNode } from './simulated-node.js'
 import type { Timeline } from './timeline.js'
 
 /** The objects that all components of a simulation share. */
@@ -17,7 +17,7 @@ export interface Stage {
 }
 
 /** An addition to a simulation: a module above the queue, its clients and its destinations. */
-export interface Part extends NodePart {
+export interface SimulationExtension extends NodeExtension {
   /** A client does something. */
   act(): void
   /** The store has lost the last commits. */
@@ -29,4 +29,4 @@ export interface Part extends NodePart {
 }
 
 /** Builds a part of a simulation. */
-export type PartOf = (stage: Stage) => Part
+export type ExtensionFactory = (stage: Stage) => SimulationExtension

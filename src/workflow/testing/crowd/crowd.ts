@@ -2,7 +2,7 @@ import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import { type Random, seeded } from '../../../base/testing/random.js'
 import type { AttemptOutcome, DropSelector, Publisher } from '../../../queue/index.js'
-import { ROOMY } from '../../../queue/testing/harness.js'
+import { HIGH_LIMITS } from '../../../queue/testing/harness.js'
 import {
   type Flight,
   REAL_FACTORIES,
@@ -134,7 +134,7 @@ export class Crowd {
 
   #newEngine(): SimulatedDispatcher {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
-    const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
+    const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = HIGH_LIMITS
     const inFlight = this.#inFlight
     const refusedReturns = new RefusedReturns()
     const limits = { bodyLimitBytes, responseKeepBytes }

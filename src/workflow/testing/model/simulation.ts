@@ -2,7 +2,7 @@ import { newId } from '../../../base/index.js'
 import { ManualClock } from '../../../base/testing/manual-clock.js'
 import { type Random, seeded } from '../../../base/testing/random.js'
 import type { AttemptOutcome, DropSelector, PendingMessage } from '../../../queue/index.js'
-import { JumpingClock, ROOMY } from '../../../queue/testing/harness.js'
+import { HIGH_LIMITS, JumpingClock } from '../../../queue/testing/harness.js'
 import {
   type DispatcherFactories,
   type Flight,
@@ -183,7 +183,7 @@ export class Simulation {
 
   #newEngine(): SimulatedDispatcher {
     const [store, clock, lists] = [this.#store, this.#clock, this.#lists]
-    const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = ROOMY
+    const { queueBodyLimitBytes: bodyLimitBytes, responseKeepBytes } = HIGH_LIMITS
     const inFlight = this.#inFlight
     const refusedReturns = new RefusedReturns()
     const limits = { inlineLimitBytes: this.#inlineLimitBytes, bodyLimitBytes, responseKeepBytes }

@@ -13,7 +13,7 @@ export type Rewind = (typeof REWINDS)[number]
  * Records what happens while a load runs. The page of the load may list messages that have ended since, and may lack
  * messages that have come since although they lie before its new horizon.
  */
-export class Meanwhile {
+export class ChangesDuringLoad {
   /** Accounts that were held or released since the load began, so that its page is outdated for them. */
   readonly accounts = new Set<string>()
   #arrivals: Entry[] = []

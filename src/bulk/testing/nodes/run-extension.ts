@@ -1,7 +1,7 @@
 import { Clients } from '../../../queue/testing/nodes/clients.js'
 import { ACCOUNT } from '../../../queue/testing/nodes/ledger.js'
 import type { Attachment, AttachmentDeps } from '../../../queue/testing/nodes/simulated-node.js'
-import type { Part, Stage } from '../../../queue/testing/nodes/stage.js'
+import type { SimulationExtension, Stage } from '../../../queue/testing/nodes/stage.js'
 import { silentLogger } from '../../../telemetry/index.js'
 import { createWorkflow } from '../../../workflow/index.js'
 import { createBulk } from '../../index.js'
@@ -31,7 +31,7 @@ export function attachRuns({ store, clock, cluster, queue }: AttachmentDeps): At
 }
 
 /** Runs, bulk cancels of runs with their undo, and pauses, for a simulation of nodes. */
-export function runPart(stage: Stage): Part {
+export function runExtension(stage: Stage): SimulationExtension {
   const [clients, runs] = [new Clients(stage), new RunLedger(stage)]
   const bulk = new BulkLedger(stage, (seq) => runs.goesOn(seq))
   stage.effects.on(bulkPaused.resume, () => runs.workflowResumed())
