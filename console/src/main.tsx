@@ -6,7 +6,7 @@ import { createRoot } from 'react-dom/client'
 import { type ConsoleSession, getConsoleSession } from '../../src/contract/console/session.js'
 import { api } from './api/client.js'
 import { announceSignIn, whenAnotherSignsIn } from './api/other-tabs.js'
-import { loadPatiently } from './app/lazy-page.js'
+import { loadWithRetries } from './app/lazy-page.js'
 import { colorSchemes, cssVariablesResolver, theme } from './app/theme.js'
 import { ErrorState } from './components/states.js'
 import { nextOf, signInPath } from './lib/next.js'
@@ -49,7 +49,7 @@ async function openSignIn(): Promise<void> {
   const { pathname, search, href, origin } = window.location
   const next = pathname === '/sign-in' ? nextOf(search) : href.slice(origin.length)
   window.history.replaceState(null, '', signInPath(next))
-  const { SignInPage } = await loadPatiently(() => import('./pages/sign-in/sign-in.js'))
+  const { SignInPage } = await loadWithRetries(() => import('./pages/sign-in/sign-in.js'))
   const onSignedIn = (session: ConsoleSession) => {
     announceSignIn(session)
     return openConsole(session)
@@ -61,7 +61,7 @@ async function openConsole(session: ConsoleSession): Promise<void> {
   const { pathname, search } = window.location
   if (pathname === '/sign-in') window.history.replaceState(null, '', nextOf(search))
   whenAnotherSignsIn(session, () => window.location.reload())
-  const { Console } = await loadPatiently(() => import('./app/console.js'))
+  const { Console } = await loadWithRetries(() => import('./app/console.js'))
   show(<Console session={session} />)
 }
 

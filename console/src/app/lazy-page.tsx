@@ -34,7 +34,7 @@ export function lazyPage<Name extends string, Props extends object>(
 ): LazyPage<Props> {
   let loading: Promise<{ default: ComponentType<Props> }> | undefined
   const loadOnce = () => {
-    loading ??= loadPatiently(load).then(
+    loading ??= loadWithRetries(load).then(
       (module) => ({ default: module[name] }),
       (error: unknown) => {
         loading = undefined
@@ -63,7 +63,7 @@ export function lazyPage<Name extends string, Props extends object>(
  * the promise stays pending.
  * @throws what the last load threw.
  */
-export async function loadPatiently<Module>(load: () => Promise<Module>): Promise<Module> {
+export async function loadWithRetries<Module>(load: () => Promise<Module>): Promise<Module> {
   for (const ms of RETRY_AFTER_MS) {
     try {
       return await load()

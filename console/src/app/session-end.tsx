@@ -44,7 +44,7 @@ export function SessionEnd({ session }: { session: ConsoleSession }) {
   useEffect(() => {
     isCovered = isAsking === true
   }, [isAsking])
-  const goOn = (again: ConsoleSession) => {
+  const resumeSession = (again: ConsoleSession) => {
     announceSignIn(again)
     if (!isSameUser(again, session)) return window.location.reload()
     setAsking(false)
@@ -55,7 +55,12 @@ export function SessionEnd({ session }: { session: ConsoleSession }) {
   return (
     <CatchBoundary getResetKey={() => 0} errorComponent={() => null} onCatch={leave}>
       <Suspense fallback={null}>
-        <SignInAgain isOpen={isAsking} email={session.email} leavesTo={signInPath(pathOfPage())} onSignedIn={goOn} />
+        <SignInAgain
+          isOpen={isAsking}
+          email={session.email}
+          leavesTo={signInPath(pathOfPage())}
+          onSignedIn={resumeSession}
+        />
       </Suspense>
     </CatchBoundary>
   )

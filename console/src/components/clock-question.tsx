@@ -4,7 +4,7 @@ import { useState } from 'react'
 import type { Endpoint } from '../../../src/contract/endpoint.js'
 import { useTask } from '../api/hooks.js'
 import { Refusal } from './states.js'
-import { useLeaving } from './use-leaving.js'
+import { useHistoryNavigation } from './use-history-navigation.js'
 
 /** One way to treat due times. */
 export interface ClockChoice<Clock extends string> {
@@ -56,7 +56,7 @@ function Body<Clock extends string>({ question, onClose }: { question: ClockQues
   const work = () => onAnswer({ clock, ...(reason.trim() !== '' && { reason: reason.trim() }) })
   const task = useTask(work, { refreshes, errors: 'inline', onDone: onClose, ...(done !== undefined && { done }) })
   // The dialog stays open while the change runs, so that it can show the error.
-  useLeaving(() => task.isPending || onClose())
+  useHistoryNavigation(() => task.isPending || onClose())
   return (
     <form
       onSubmit={(event) => {

@@ -7,7 +7,7 @@ import { ApiError } from '../api/client.js'
 import { useTask } from '../api/hooks.js'
 import { Refusal } from './states.js'
 import { useFocusBack } from './use-focus-back.js'
-import { useLeaving } from './use-leaving.js'
+import { useHistoryNavigation } from './use-history-navigation.js'
 
 /** A confirmation before a change that cannot be undone. */
 export interface Question {
@@ -40,7 +40,7 @@ function ConfirmBody({ question, onClose }: { question: Question; onClose: () =>
   const [word, setWord] = useState('')
   const task = useTask(() => onConfirm().catch(passIfGone), { refreshes, errors: 'inline', onDone: onClose })
   // The dialog stays open while the action runs, so that it can show the error.
-  useLeaving(() => task.isPending || onClose())
+  useHistoryNavigation(() => task.isPending || onClose())
   const isReady = typed === undefined || asShown(word) === asShown(typed)
   return (
     <form

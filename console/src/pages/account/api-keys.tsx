@@ -23,7 +23,7 @@ import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { given } from '../../lib/search.js'
 import { CreateKey } from './create-key.js'
-import { lifeColumns, SecretActions } from './secrets.js'
+import { SecretActions, validityColumns } from './secrets.js'
 
 const route = getRouteApi('/shell/api-keys')
 
@@ -143,7 +143,7 @@ function columnsFor(
       render: (key) => <Badge color={reads(key) ? 'gray' : 'harbour'}>{reads(key) ? 'read only' : 'full'}</Badge>,
     },
     ...(isOfTeam ? [holder] : []),
-    ...lifeColumns<ApiKey>(),
+    ...validityColumns<ApiKey>(),
     {
       key: 'created',
       title: 'Created',

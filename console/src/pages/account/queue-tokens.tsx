@@ -23,7 +23,7 @@ import { Page, Panel } from '../../components/page.js'
 import { ShownOnce } from '../../components/shown-once.js'
 import { EmptyState, Loaded, LoadingLines } from '../../components/states.js'
 import { When } from '../../components/when.js'
-import { EXPIRIES, expiresInOf, lifeColumns, SecretActions } from './secrets.js'
+import { EXPIRIES, expiresInOf, SecretActions, validityColumns } from './secrets.js'
 
 type Scope = (typeof QUEUE_TOKEN_SCOPES)[number]
 
@@ -95,7 +95,7 @@ function columnsFor(manages: boolean, onRotated: (token: NewQueueToken) => void)
         </Group>
       ),
     },
-    ...lifeColumns<QueueToken>(),
+    ...validityColumns<QueueToken>(),
     {
       key: 'created',
       title: 'Created',

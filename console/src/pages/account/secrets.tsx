@@ -17,13 +17,13 @@ export const EXPIRIES = [
 export const expiresInOf = (choice: string | null): { expires_in?: number } =>
   choice === '' || choice === null ? {} : { expires_in: Number(choice) }
 
-interface Life {
+interface Validity {
   readonly expires_at?: number
   readonly last_used_at?: number
 }
 
 /** When a key or token was used last, and when it expires. */
-export const lifeColumns = <Row extends Life>(): Column<Row>[] => [
+export const validityColumns = <Row extends Validity>(): Column<Row>[] => [
   {
     key: 'used',
     title: 'Last used',

@@ -6,10 +6,10 @@ import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import { useNavigate } from '@tanstack/react-router'
 import {
+  ASSIGNABLE_ROLES,
   addTeamMember,
   createTeam,
   deleteTeam,
-  GIVEN_ROLES,
   LONGEST_LABEL,
   listTeamMembers,
   listTeams,
@@ -214,7 +214,7 @@ function CreateTeam({ isOpen, onClose }: { isOpen: boolean; onClose: () => void 
 }
 
 function AddMember({ team, isOpen, onClose }: { team: Team; isOpen: boolean; onClose: () => void }) {
-  const form = useForm<{ member_email: string; member_role: (typeof GIVEN_ROLES)[number] }>({
+  const form = useForm<{ member_email: string; member_role: (typeof ASSIGNABLE_ROLES)[number] }>({
     initialValues: { member_email: '', member_role: 'dev' },
     validate: {
       member_email: (email) => (/^[^\s@:]+@[^\s@:]+$/.test(email.trim()) ? null : 'Enter an e-mail address'),
@@ -244,7 +244,7 @@ function AddMember({ team, isOpen, onClose }: { team: Team; isOpen: boolean; onC
       <TextInput label="E-mail" type="email" data-autofocus {...form.getInputProps('member_email')} />
       <Select
         label="Role"
-        data={GIVEN_ROLES.map((role) => ({ value: role, label: `${role}: ${ROLE_TEXTS[role]}` }))}
+        data={ASSIGNABLE_ROLES.map((role) => ({ value: role, label: `${role}: ${ROLE_TEXTS[role]}` }))}
         {...form.getInputProps('member_role')}
       />
     </FormDialog>

@@ -16,12 +16,12 @@ import { PAUSE_CLOCKS, PAUSED_TIMES } from '../workflows/pause.js'
 import {
   type Choice,
   hasConditions,
-  isOfRuns,
-  isSentAgain,
+  isRedelivery,
   isUndo,
   kindOf,
-  meansEverything,
   type Settings,
+  selectsActiveRuns,
+  selectsEverything,
 } from './selector.js'
 import { cliLine, curlLine } from './terminal.js'
 import type { DryRun } from './use-dry-run.js'
@@ -42,10 +42,10 @@ export function CheckStep({ choice, form, dryRun, onBack, onNext }: CheckProps) 
     <Loaded query={dryRun}>
       {({ matched, sample }) => (
         <Stack gap="lg">
-          {meansEverything(choice) ? (
+          {selectsEverything(choice) ? (
             <Alert color="orange" icon={<IconAlertTriangle size={18} />} title="No filters are set">
               This selects every {KIND_WORDS[kind].item} of the account
-              {isOfRuns(kind) || kind === 'cancelMessages' ? ' that has not ended' : ''}.
+              {selectsActiveRuns(kind) || kind === 'cancelMessages' ? ' that has not ended' : ''}.
             </Alert>
           ) : null}
           <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="lg">
@@ -158,7 +158,7 @@ function HowPanel({ choice, form }: Pick<CheckProps, 'choice' | 'form'>) {
         {isUndo(kindOf(choice)) ? (
           <Select label="Deliveries are due" data={labelsOf(UNDO_CLOCKS)} {...form.getInputProps('undoClock')} />
         ) : null}
-        {isSentAgain(choice) ? <TimingFields form={form} retriesLabel="Retries" retriesElse="As before" /> : null}
+        {isRedelivery(choice) ? <TimingFields form={form} retriesLabel="Retries" retriesElse="As before" /> : null}
         {kindOf(choice) === 'cancelRuns' && !hasConditions(choice) ? (
           <Select
             label="Refuse new runs"

@@ -7,7 +7,7 @@ import { given } from '../../lib/search.js'
 import { ConditionFields, SaveSelection, Unreadable } from './condition-fields.js'
 import { FAMILY_OF, type Family } from './families.js'
 import { type Change, SelectionFields } from './fields.js'
-import { type Choice, kindOf, meansEverything, withKind } from './selector.js'
+import { type Choice, kindOf, selectsEverything, withKind } from './selector.js'
 import type { DryRun } from './use-dry-run.js'
 import { KIND_WORDS, type Kind } from './words.js'
 
@@ -56,7 +56,7 @@ export function ChooseStep({
           <Panel title="Conditions" about="Tested on the items that pass the filters.">
             <Stack gap="md">
               <ConditionFields key={kind} choice={choice} set={set} />
-              {meansEverything(choice) ? null : <SaveSelection choice={choice} />}
+              {selectsEverything(choice) ? null : <SaveSelection choice={choice} />}
             </Stack>
           </Panel>
         ) : null}
@@ -100,7 +100,7 @@ function Count({ dryRun, kind, choice }: { dryRun: UseQueryResult<DryRun, Error>
     <Text fw={600} role="status">
       {dryRun.data === undefined
         ? 'Counting…'
-        : `${counted(dryRun.data.matched, item, items)} ${dryRun.data.matched === 1 ? 'matches' : 'match'}${meansEverything(choice) && dryRun.data.matched > 0 ? ', which is all of them' : ''}`}
+        : `${counted(dryRun.data.matched, item, items)} ${dryRun.data.matched === 1 ? 'matches' : 'match'}${selectsEverything(choice) && dryRun.data.matched > 0 ? ', which is all of them' : ''}`}
     </Text>
   )
 }

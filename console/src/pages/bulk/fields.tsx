@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { type Format, isWrong, STATUS_FORMAT, statusOf } from '../../lib/search.js'
 import { MomentField } from '../workflows/filters.js'
 import { FAMILIES, FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
-import { type Choice, isOfRuns } from './selector.js'
+import { type Choice, selectsActiveRuns } from './selector.js'
 import type { Kind } from './words.js'
 
 /** A change of a choice; `undefined` removes a filter. */
@@ -77,7 +77,7 @@ function Filter({ name, choice, kind, set }: SelectionProps & { name: FilterName
 }
 
 function UrlFilter({ choice, kind, set }: SelectionProps) {
-  const isByBeginning = isOfRuns(kind)
+  const isByBeginning = selectsActiveRuns(kind)
   return (
     <Stack gap={8}>
       <Field

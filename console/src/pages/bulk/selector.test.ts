@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { addressOf, choiceOf, meansEverything, selectorOf, withKind } from './selector.js'
+import { addressOf, choiceOf, selectorOf, selectsEverything, withKind } from './selector.js'
 
 const URL = 'https://example.com/nightly'
 
@@ -47,9 +47,9 @@ it('the address leaves out many IDs', () => {
 })
 
 it('a selector without filters is recognized', () => {
-  expect(meansEverything({ kind: 'cancelRuns' })).toBe(true)
-  expect(meansEverything({ ids: [] })).toBe(false)
-  expect(meansEverything({ label: 'x' })).toBe(false)
+  expect(selectsEverything({ kind: 'cancelRuns' })).toBe(true)
+  expect(selectsEverything({ ids: [] })).toBe(false)
+  expect(selectsEverything({ label: 'x' })).toBe(false)
 })
 
 it('a selector uses the filter names of the queue for messages and dead letters', () => {

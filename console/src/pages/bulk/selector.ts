@@ -127,17 +127,17 @@ export function selectorOf(choice: Choice): Record<string, unknown> {
   return given({
     ...Object.fromEntries(fields),
     ...conditionFields(FAMILY_OF[kind], choice),
-    workflowUrlExactMatch: isOfRuns(kind) && choice.url !== undefined ? choice.exact : undefined,
+    workflowUrlExactMatch: selectsActiveRuns(kind) && choice.url !== undefined ? choice.exact : undefined,
   })
 }
 
 /** Whether the items are active runs, whose URLs are matched by prefix. */
-export const isOfRuns = (kind: Kind): boolean => FAMILY_OF[kind] === 'runs'
+export const selectsActiveRuns = (kind: Kind): boolean => FAMILY_OF[kind] === 'runs'
 
 /** The value of a filter in a selector: a list, except for times and for all filters of active runs. */
 function selectorValue(choice: Choice, name: FilterName): unknown {
   const value = choice[name]
-  const isSingle = value === undefined || name === 'from' || name === 'to' || isOfRuns(kindOf(choice))
+  const isSingle = value === undefined || name === 'from' || name === 'to' || selectsActiveRuns(kindOf(choice))
   return isSingle ? value : [value]
 }
 
@@ -146,16 +146,16 @@ export const hasConditions = (choice: Choice): boolean =>
   choice.ids === undefined && Object.keys(conditionFields(FAMILY_OF[kindOf(choice)], choice)).length > 0
 
 /** Whether no filter is set, which selects everything. */
-export const meansEverything = (choice: Choice): boolean => Object.keys(selectorOf(choice)).length === 0
+export const selectsEverything = (choice: Choice): boolean => Object.keys(selectorOf(choice)).length === 0
 
 const SENT_AGAIN: readonly Kind[] = ['retryDeadLetters', 'resumeRuns', 'restartRuns']
 
 /** Whether the items are delivered again. */
-export const isSentAgain = (choice: Choice): boolean => SENT_AGAIN.includes(kindOf(choice))
+export const isRedelivery = (choice: Choice): boolean => SENT_AGAIN.includes(kindOf(choice))
 
 /** The request headers, which set how items are delivered again. */
 export const sendingHeaders = (choice: Choice, { delay, retries }: Settings): Record<string, string> =>
-  isSentAgain(choice) ? headersOf({ ...NO_DELIVERY, delay, retries }, []) : {}
+  isRedelivery(choice) ? headersOf({ ...NO_DELIVERY, delay, retries }, []) : {}
 
 /** Whether the action brings cancelled items back. */
 export const isUndo = (kind: Kind): boolean => kind === 'undoCancelRuns' || kind === 'undoCancelMessages'

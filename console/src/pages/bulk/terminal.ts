@@ -4,12 +4,12 @@ import { conditionFlags } from './conditions.js'
 import { FAMILY_OF, type FilterName, filterNamesOf } from './families.js'
 import {
   type Choice,
-  isSentAgain,
+  isRedelivery,
   isUndo,
   kindOf,
-  meansEverything,
   type Settings,
   selectorOf,
+  selectsEverything,
   sendingHeaders,
   settingsOf,
 } from './selector.js'
@@ -78,17 +78,17 @@ export function cliLine(choice: Choice, settings: Settings): string {
   const kind = kindOf(choice)
   const how = settingFlags(kind, settings)
   const short = COMMANDS[kind]
-  const isSaid = short && whichOf(choice, short) !== undefined && (how.length === 0 || short.settings === 'taken')
-  const command = isSaid ? short : startOf(kind)
+  const hasShortForm = short && whichOf(choice, short) !== undefined && (how.length === 0 || short.settings === 'taken')
+  const command = hasShortForm ? short : startOf(kind)
   const which = whichOf(choice, command) ?? ['--selector', JSON.stringify(selectorOf(choice))]
-  const again = isSentAgain(choice) ? sendingFlags(settings) : []
+  const again = isRedelivery(choice) ? sendingFlags(settings) : []
   return [`homeport ${command.words}`, ...[...which, ...again, ...how, ...command.tail].map(shellQuote)].join(' ')
 }
 
 /** IDs or flags; `undefined` if a filter or condition has no flag. */
 function whichOf(choice: Choice, { flags, settings }: Command): readonly string[] | undefined {
   if (choice.ids !== undefined) return choice.ids
-  if (meansEverything(choice)) return ['--all']
+  if (selectsEverything(choice)) return ['--all']
   const chosen = filterNamesOf(kindOf(choice)).filter((name) => choice[name] !== undefined)
   if (chosen.some((name) => flags[name] === undefined)) return undefined
   const conditions = conditionFlags(FAMILY_OF[kindOf(choice)], choice)

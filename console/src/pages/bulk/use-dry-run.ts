@@ -1,12 +1,12 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query'
 import type { Static } from 'typebox'
 import { startBulkAction } from '../../../../src/contract/bulk/actions.js'
-import type { BulkLook } from '../../../../src/contract/bulk/answers.js'
+import type { BulkPreview } from '../../../../src/contract/bulk/answers.js'
 import { api } from '../../api/client.js'
 import { keyOf } from '../../api/hooks.js'
 import { type Choice, kindOf, selectorOf } from './selector.js'
 
-type Answer = Static<typeof BulkLook>
+type Answer = Static<typeof BulkPreview>
 
 /** One of the items that a choice selects. */
 export interface SampleItem {

@@ -5,8 +5,8 @@ import {
   bodyOf,
   CREATE_RULES,
   type CreateValues,
-  hasRefusedMore,
-  moreText,
+  hasMoreSettingsError,
+  moreSettingsText,
   onPrimary,
   primaryRegionsFor,
   readRegionsFor,
@@ -47,10 +47,10 @@ it('the primary region is not a read region, and regions of GCP have none', () =
 })
 
 it('the form summarizes its hidden settings in one line', () => {
-  expect(moreText({ ...values, reads: [], tls: false })).toBe(
+  expect(moreSettingsText({ ...values, reads: [], tls: false })).toBe(
     'Plan Pay as you go · no read regions · no budget · refuses writes when full · no TLS',
   )
-  expect(moreText({ ...values, budget: 20 })).toContain('1 read region · $20 a month')
+  expect(moreSettingsText({ ...values, budget: 20 })).toContain('1 read region · $20 a month')
 })
 
 it.each([
@@ -60,7 +60,9 @@ it.each([
   ['The disk is full.', undefined],
 ])('the refusal %j belongs to the field %s', (message, field) => {
   expect(refusedField(message)).toBe(field)
-  expect(hasRefusedMore(field === undefined ? {} : { [field]: message })).toBe(field === 'reads' || field === 'plan')
+  expect(hasMoreSettingsError(field === undefined ? {} : { [field]: message })).toBe(
+    field === 'reads' || field === 'plan',
+  )
 })
 
 it.each([

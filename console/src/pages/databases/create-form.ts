@@ -60,7 +60,7 @@ export function onPrimary(values: CreateValues, primary: Region): CreateValues {
 const MORE_FIELDS = ['plan', 'reads', 'budget', 'eviction', 'tls'] as const satisfies readonly (keyof CreateValues)[]
 
 /** Whether a field under "More settings" has an error. */
-export const hasRefusedMore = (errors: Readonly<Record<string, unknown>>): boolean =>
+export const hasMoreSettingsError = (errors: Readonly<Record<string, unknown>>): boolean =>
   MORE_FIELDS.some((field) => errors[field] !== undefined && errors[field] !== null)
 
 const NAMED_FIELDS: readonly (readonly [RegExp, keyof CreateValues])[] = [
@@ -76,7 +76,7 @@ export const refusedField = (message: string): keyof CreateValues | undefined =>
   NAMED_FIELDS.find(([named]) => named.test(message))?.[1]
 
 /** The settings under "More settings" in one line. */
-export function moreText({ plan, reads, budget, eviction, tls }: CreateValues): string {
+export function moreSettingsText({ plan, reads, budget, eviction, tls }: CreateValues): string {
   return [
     `Plan ${planTitle(plan)}`,
     reads.length === 0 ? 'no read regions' : counted(reads.length, 'read region'),

@@ -3,7 +3,7 @@ import IconChevronRight from 'icon:chevron-right'
 import { MultiSelect, NumberInput, Select, SimpleGrid, Stack, Switch, Text, UnstyledButton } from '@mantine/core'
 import type { UseFormReturnType } from '@mantine/form'
 import { useSettings } from '../../api/session.js'
-import { BUDGET_FIELD, type CreateValues, moreText, readRegionsFor } from './create-form.js'
+import { BUDGET_FIELD, type CreateValues, moreSettingsText, readRegionsFor } from './create-form.js'
 import { PlanLimits } from './plan-limits-view.js'
 import { priceText } from './price.js'
 import { planTitle, regionChoice } from './words.js'
@@ -17,7 +17,7 @@ interface MoreProps {
 }
 
 /** The settings of a new database that have a sensible default. While the section is closed, one line shows their values. */
-export function More({ form, isOpen, onToggle }: MoreProps) {
+export function MoreSettings({ form, isOpen, onToggle }: MoreProps) {
   return (
     <Stack gap="md">
       <div>
@@ -35,7 +35,7 @@ export function More({ form, isOpen, onToggle }: MoreProps) {
         </UnstyledButton>
         {isOpen ? null : (
           <Text size="sm" c="dimmed" mt={2}>
-            {moreText(form.values)}
+            {moreSettingsText(form.values)}
           </Text>
         )}
       </div>

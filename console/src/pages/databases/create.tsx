@@ -13,12 +13,12 @@ import {
   bodyOf,
   CREATE_RULES,
   type CreateValues,
-  hasRefusedMore,
+  hasMoreSettingsError,
   onPrimary,
   primaryRegionsFor,
   refusedField,
 } from './create-form.js'
-import { More } from './create-more.js'
+import { MoreSettings } from './create-more.js'
 import { regionChoice } from './words.js'
 
 /** The dialog that creates a database: name and region, and the other settings under "More settings". */
@@ -46,7 +46,7 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
     if (field === undefined) return
     create.reset()
     form.setFieldError(field, message)
-    if (hasRefusedMore({ [field]: message })) more.open()
+    if (hasMoreSettingsError({ [field]: message })) more.open()
   }
   return (
     <FormDialog
@@ -59,13 +59,13 @@ export function CreateDatabase({ isOpen, onClose }: { isOpen: boolean; onClose: 
       onSubmit={form.onSubmit(
         (values) => send(bodyOf(values)),
         (errors) => {
-          if (hasRefusedMore(errors)) more.open()
+          if (hasMoreSettingsError(errors)) more.open()
         },
       )}
     >
       <TextInput label="Name" placeholder="my-app" data-autofocus {...form.getInputProps('name')} />
       <PrimaryRegion values={form.values} onChange={(primary) => form.setValues(onPrimary(form.values, primary))} />
-      <More form={form} isOpen={isMoreOpen} onToggle={more.toggle} />
+      <MoreSettings form={form} isOpen={isMoreOpen} onToggle={more.toggle} />
     </FormDialog>
   )
 }

@@ -34,10 +34,10 @@ export function OverviewTab({ database }: { database: DatabaseRecord }) {
 
 function Connect({ database }: { database: DatabaseRecord }) {
   if (!hasCredentials(database)) return null
-  return <Ways database={database} />
+  return <ConnectTabs database={database} />
 }
 
-function Ways({ database }: { database: DatabaseRecord }) {
+function ConnectTabs({ database }: { database: DatabaseRecord }) {
   const snippets = snippetsOf(database)
   return (
     <Panel title="Connect">

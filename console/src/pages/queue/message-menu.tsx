@@ -10,9 +10,9 @@ import { confirm } from '../../components/confirm.js'
 import { type RowAction, RowMenu } from '../../components/row-menu.js'
 import { askUndo, type Undo } from '../../components/undo.js'
 import { copyText } from '../../lib/clipboard.js'
-import { sendableOfMessage } from './again.js'
+import { type MessageSummary, standingOf } from './message-log.js'
+import { sendableOfMessage } from './send-again.js'
 import { COPIED, SNIPPET_TITLES, sendSnippets } from './snippets.js'
-import { type MessageSummary, standingOf } from './story.js'
 
 /** Asks before a message is cancelled. */
 export const askCancel = (messageId: string) =>

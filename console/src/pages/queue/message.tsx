@@ -22,11 +22,11 @@ import { serverMs } from '../../lib/clock.js'
 import { dateTime, delayText, duration, retriesText } from '../../lib/format.js'
 import { headerLines, payloadOfBase64, payloadOfBody, payloadOfText } from '../../lib/payload.js'
 import { withLocalTimes } from '../workflows/words.js'
-import { sendableOfMessage, valuesOfMessage } from './again.js'
+import { type LogEntry, messagesOf, standingOf, wordsOf } from './message-log.js'
 import { askCancel, undoOf } from './message-menu.js'
 import { PublishForm } from './publish.js'
+import { sendableOfMessage, valuesOfMessage } from './send-again.js'
 import { COPIED, SNIPPET_TITLES, sendSnippets } from './snippets.js'
-import { type LogEntry, messagesOf, standingOf, wordsOf } from './story.js'
 
 const route = getRouteApi('/shell/messages/$id')
 const MOST_ENTRIES = 1_000

@@ -22,18 +22,18 @@ import { useNow, When } from '../../components/when.js'
 import { counted } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
 import { FilterBar, MomentField } from '../workflows/filters.js'
-import { valuesOfMessage } from './again.js'
+import { type MessageSummary, messagesOf, standingOf, wordsOf } from './message-log.js'
 import { MessageMenu } from './message-menu.js'
 import { PublishForm } from './publish.js'
-import { filtersOf, HAPPENINGS, type MessageSearch, STANDINGS, type Standing, timesOf } from './search.js'
-import { type MessageSummary, messagesOf, standingOf, wordsOf } from './story.js'
+import { EVENT_FILTERS, filtersOf, type MessageSearch, STATE_FILTERS, type StateFilter, timesOf } from './search.js'
+import { valuesOfMessage } from './send-again.js'
 
 const route = getRouteApi('/shell/messages')
 /** Log entries per request; a message has two or more. */
 const PAGE = 500
 const PUBLISH = `homeport queue publish https://example.com/hook --body '{"hello":"world"}'`
 
-const STANDING_TITLES: Readonly<Record<Standing, string>> = {
+const STANDING_TITLES: Readonly<Record<StateFilter, string>> = {
   unfinished: 'Pending',
   delivered: 'Delivered',
   failed: 'Failed',
@@ -177,9 +177,9 @@ function Filters({
             size="xs"
             {...barField(150)}
             clearable
-            data={HAPPENINGS.map((value) => ({ value, label: wordsOf(value).title }))}
+            data={EVENT_FILTERS.map((value) => ({ value, label: wordsOf(value).title }))}
             value={happened ?? null}
-            onChange={(value) => set({ happened: HAPPENINGS.find((known) => known === value) })}
+            onChange={(value) => set({ happened: EVENT_FILTERS.find((known) => known === value) })}
           />
           <MomentField label="From" value={from} onChange={(next) => set({ from: next })} />
           <MomentField label="To" value={to} onChange={(next) => set({ to: next })} />
@@ -192,9 +192,9 @@ function Filters({
         size="xs"
         {...barField(130)}
         clearable
-        data={STANDINGS.map((value) => ({ value, label: STANDING_TITLES[value] }))}
+        data={STATE_FILTERS.map((value) => ({ value, label: STANDING_TITLES[value] }))}
         value={filters.standing ?? null}
-        onChange={(value) => set({ standing: STANDINGS.find((known) => known === value) })}
+        onChange={(value) => set({ standing: STATE_FILTERS.find((known) => known === value) })}
       />
       <FilterField
         label="Search ids, URLs, errors"

@@ -2,10 +2,10 @@
 import { given, one, textAt, wholeAt } from '../../lib/search.js'
 
 /** The states of the filter. */
-export const STANDINGS = ['unfinished', 'delivered', 'failed', 'canceled'] as const
+export const STATE_FILTERS = ['unfinished', 'delivered', 'failed', 'canceled'] as const
 
 /** A state of the filter. */
-export type Standing = (typeof STANDINGS)[number]
+export type StateFilter = (typeof STATE_FILTERS)[number]
 
 /** The filters of both lists. */
 export interface CommonSearch {
@@ -15,16 +15,16 @@ export interface CommonSearch {
 }
 
 /** Events of a message to filter by, as states of its log. */
-export const HAPPENINGS = ['CREATED', 'DELIVERED', 'ERROR', 'FAILED'] as const
+export const EVENT_FILTERS = ['CREATED', 'DELIVERED', 'ERROR', 'FAILED'] as const
 
 /** An event of a message. */
-export type Happening = (typeof HAPPENINGS)[number]
+export type EventFilter = (typeof EVENT_FILTERS)[number]
 
 /** The URL parameters of the list of messages. */
 export interface MessageSearch extends CommonSearch {
-  readonly standing?: Standing
+  readonly standing?: StateFilter
   /** Only messages with this event between the times. */
-  readonly happened?: Happening
+  readonly happened?: EventFilter
   /** Unix milliseconds, both included. */
   readonly from?: number
   readonly to?: number
@@ -45,14 +45,14 @@ const commonOf = (search: Record<string, unknown>): CommonSearch =>
 
 /** Reads the URL of the list of messages; unknown parameters are dropped. */
 export function messageSearchOf(search: Record<string, unknown>): MessageSearch {
-  const standing = STANDINGS.find((known) => known === search.standing)
+  const standing = STATE_FILTERS.find((known) => known === search.standing)
   const text = textAt(search, 'search')
   return {
     ...commonOf(search),
     ...given({
       standing,
       search: text,
-      happened: HAPPENINGS.find((known) => known === search.happened),
+      happened: EVENT_FILTERS.find((known) => known === search.happened),
       from: wholeAt(search, 'from'),
       to: wholeAt(search, 'to'),
     }),

@@ -25,7 +25,7 @@ import { EmptyState } from '../../components/states.js'
 import { When } from '../../components/when.js'
 import { given } from '../../lib/search.js'
 import { EventLink } from './event-link.js'
-import { EventsThatCame } from './events-came.js'
+import { NotifiedEvents } from './notified-events.js'
 import { NotifyForm } from './notify.js'
 import type { EventSearch } from './search.js'
 
@@ -65,7 +65,7 @@ export function EventsPage() {
       >
         {event === undefined ? <AwaitedEvents /> : <Waiters event={event} />}
       </Panel>
-      <EventsThatCame search={search} onChange={show} />
+      <NotifiedEvents search={search} onChange={show} />
       {event === undefined ? null : <NotifyForm isOpen={isOpen} onClose={close} eventId={event} />}
     </Page>
   )

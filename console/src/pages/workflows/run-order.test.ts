@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { arranged, isSortedHere, orderQuery } from './run-order.js'
+import { filterAndSort, isSortedByBrowser, orderQuery } from './run-order.js'
 import type { Run } from './words.js'
 
 const T = 1_800_000_000_000
@@ -16,7 +16,8 @@ const ROWS = [
   run('c', { workflowState: 'RUN_FAILED', workflowRunCreatedAt: T - 50, workflowRunCompletedAt: T - 40 }),
   run('a', { workflowUrl: 'https://a.test/w', workflowRunCreatedAt: T - 100 }),
 ]
-const ids = (search: Parameters<typeof arranged>[1]) => arranged(ROWS, search).map(({ workflowRunId }) => workflowRunId)
+const ids = (search: Parameters<typeof filterAndSort>[1]) =>
+  filterAndSort(ROWS, search).map(({ workflowRunId }) => workflowRunId)
 
 it('the server sorts by every order that it knows, the page by the others', () => {
   const asked = [
@@ -37,7 +38,7 @@ it('the server sorts by every order that it knows, the page by the others', () =
   ])
   expect(ids({ sort: '-id' })).toEqual(['b', 'c', 'a'])
   expect(ids({ sort: 'waits' })).toEqual(['b', 'c', 'a'])
-  expect(asked.map(isSortedHere)).toEqual([false, false, false, false, true, false])
+  expect(asked.map(isSortedByBrowser)).toEqual([false, false, false, false, true, false])
 })
 
 it('the page filters by what a run waits for', () => {

@@ -12,7 +12,7 @@ export const runOrderOf = ({ sort }: RunSearch): Order<(typeof RUN_ORDERS)[numbe
   orderAt(sort, RUN_ORDERS)
 
 /** Whether the browser sorts, and so only the loaded rows. By all other columns, the server sorts. */
-export const isSortedHere = (search: RunSearch): boolean => runOrderOf(search)?.by === 'waits'
+export const isSortedByBrowser = (search: RunSearch): boolean => runOrderOf(search)?.by === 'waits'
 
 /** The order as parameters of the log of runs. */
 export function orderQuery(search: RunSearch): { sort?: RunSort; direction?: 'asc' | 'desc' } {
@@ -44,8 +44,8 @@ const waitsFor = ({ because = [] }: Run, kind: string): boolean =>
   because.some((reason: Reason) => reason.kind === kind)
 
 /** The rows that pass the browser's filter, in the browser's order if it sorts. */
-export function arranged(rows: readonly Run[], search: RunSearch): readonly Run[] {
+export function filterAndSort(rows: readonly Run[], search: RunSearch): readonly Run[] {
   const { waits } = search
   const passing = waits === undefined ? rows : rows.filter((run) => waitsFor(run, waits))
-  return isSortedHere(search) ? sorted(passing, runOrderOf(search), (run) => whyOf(run) || undefined) : passing
+  return isSortedByBrowser(search) ? sorted(passing, runOrderOf(search), (run) => whyOf(run) || undefined) : passing
 }

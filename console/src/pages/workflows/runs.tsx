@@ -19,11 +19,11 @@ import { UrlText } from '../../components/url-text.js'
 import { useNow, When } from '../../components/when.js'
 import { counted, dateTime, duration, whole } from '../../lib/format.js'
 import { given } from '../../lib/search.js'
-import { valuesOfRun } from '../queue/again.js'
+import { valuesOfRun } from '../queue/send-again.js'
 import { PausedWorkflows } from './paused-workflows.js'
 import { RunFilters } from './run-filters.js'
 import { RunMenu } from './run-menu.js'
-import { arranged, isSortedHere, orderQuery, runOrderOf, whyOf } from './run-order.js'
+import { filterAndSort, isSortedByBrowser, orderQuery, runOrderOf, whyOf } from './run-order.js'
 import { type RunSearch, runQueryOf } from './search.js'
 import { TriggerForm } from './trigger.js'
 import { lastedMs, RUN_WORDS, type Run } from './words.js'
@@ -111,7 +111,7 @@ function searchedOf(filters: RunSearch, loaded: readonly Run[], shown: number, t
       toMs: endMs,
     }
   if (toMs !== undefined) return foundSoFar(counted(shown, 'run'), toMs)
-  if (!isSortedHere(filters)) return undefined
+  if (!isSortedByBrowser(filters)) return undefined
   const found = `Sorted by what they wait for: the ${counted(loaded.length, 'run')} loaded so far`
   return { found, toMs: undefined, onward: 'Load older runs' }
 }
@@ -130,7 +130,7 @@ function List({ filters, empty, onChange }: ListProps) {
   )
   const loaded = useMemo(() => pages.data?.pages.flatMap(({ runs }) => runs), [pages.data])
   const { sort, waits } = filters
-  const rows = useMemo(() => loaded && arranged(loaded, given({ sort, waits })), [loaded, sort, waits])
+  const rows = useMemo(() => loaded && filterAndSort(loaded, given({ sort, waits })), [loaded, sort, waits])
   const order = runOrderOf(filters)
   const columns = useColumns(order?.by === 'ended' ? 'ended' : 'created', chosen, setChosen, setAgain)
   const sortedFrom = pages.data?.pages[0]?.sortedFrom

@@ -7,7 +7,7 @@ import { escaped, itemsOf, pairsOf, type Reply, strictText, textOf } from '../..
 import type { KeyType } from './keys.js'
 
 /** A field of an element. */
-export interface Part {
+export interface ElementField {
   readonly key: string
   readonly label: string
   /** Whether it cannot be changed once the element exists. */
@@ -39,7 +39,7 @@ export interface ElementPage {
 
 /** A type of values that have elements. */
 export interface Collection {
-  readonly parts: readonly Part[]
+  readonly parts: readonly ElementField[]
   /** The command that counts the elements. */
   readonly count: (key: string) => CommandLine
   /** The command that reads a page; `from` is empty for the first one. */

@@ -7,7 +7,7 @@ import { PayloadView } from '../../../components/payload.js'
 import { useFocusBack } from '../../../components/use-focus-back.js'
 import { withLineEndsOf } from '../../../lib/line-ends.js'
 import { payloadOfBytes } from '../../../lib/payload.js'
-import { type Collection, type Element, type Part, textsOf } from './collections.js'
+import { type Collection, type Element, type ElementField, textsOf } from './collections.js'
 import { refreshData } from './reads.js'
 
 /** The mode of the dialog. */
@@ -86,7 +86,7 @@ function linesOf(
 }
 
 interface PartInputProps {
-  readonly part: Part
+  readonly part: ElementField
   readonly isFixed: boolean
   readonly value: string
   readonly onChange: (value: string) => void

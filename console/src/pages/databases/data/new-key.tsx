@@ -4,13 +4,13 @@ import type { CommandLine, DataPlane } from '../../../api/data-plane.js'
 import { useTask } from '../../../api/hooks.js'
 import { FormDialog } from '../../../components/form-dialog.js'
 import { textOf } from '../../../lib/resp.js'
-import { COLLECTIONS, type Part } from './collections.js'
+import { COLLECTIONS, type ElementField } from './collections.js'
 import { KEY_TYPES, type KeyType } from './keys.js'
 import { refreshData } from './reads.js'
 
-const STRING_PARTS: readonly Part[] = [{ key: 'value', label: 'Value' }]
+const STRING_PARTS: readonly ElementField[] = [{ key: 'value', label: 'Value' }]
 
-const partsOf = (type: KeyType): readonly Part[] =>
+const partsOf = (type: KeyType): readonly ElementField[] =>
   type === 'string' ? STRING_PARTS : COLLECTIONS[type].parts.filter(({ given }) => given !== true)
 
 const linesOf = (type: KeyType, name: string, values: readonly string[]): CommandLine[] =>

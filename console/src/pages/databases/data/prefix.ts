@@ -27,7 +27,7 @@ export async function collectKeys(
 }
 
 /** The result of a change of many keys. */
-export interface ManyChanged {
+export interface KeysChanged {
   /** Number of changed keys, without keys that no longer exist. */
   readonly changed: number
   /** The keys that were processed before the change ended or was aborted. */
@@ -40,7 +40,7 @@ export async function changeKeys(
   change: (some: readonly KeyName[]) => Promise<number>,
   onChanged: (count: number) => void,
   signal: AbortSignal,
-): Promise<ManyChanged> {
+): Promise<KeysChanged> {
   let changed = 0
   let at = 0
   for (; at < names.length && !signal.aborted; at += CHANGED_AT_A_TIME) {

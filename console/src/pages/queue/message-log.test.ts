@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { type LogEntry, messagesOf, standingOf } from './story.js'
+import { type LogEntry, messagesOf, standingOf } from './message-log.js'
 
 const entry = (messageId: string, state: LogEntry['state'], time: number): LogEntry => ({
   messageId,

@@ -27,13 +27,13 @@ const OUTCOMES: Readonly<Record<NotifiedOutcome, { readonly tone: Tone; readonly
   nobody: { tone: 'idle', title: 'No run waited' },
 }
 
-interface CameProps {
+interface NotifiedEventsProps {
   readonly search: EventSearch
   readonly onChange: (search: EventSearch) => void
 }
 
 /** The events that were received in the last days, with their effects. */
-export function EventsThatCame({ search, onChange }: CameProps) {
+export function NotifiedEvents({ search, onChange }: NotifiedEventsProps) {
   const { event, outcome } = search
   const pages = useApiPages(
     listNotifiedEvents,

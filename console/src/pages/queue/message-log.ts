@@ -3,7 +3,7 @@ import type { Static } from 'typebox'
 import { type Event, isLater } from '../../../../src/contract/queue/fields.js'
 import { MESSAGE_WORDS } from '../../../../src/contract/words/states.js'
 import { titlesOf } from '../../lib/states.js'
-import type { Standing } from './search.js'
+import type { StateFilter } from './search.js'
 
 /** An entry of the log. */
 export type LogEntry = Static<typeof Event>
@@ -37,7 +37,7 @@ export function messagesOf(entries: readonly LogEntry[]): MessageSummary[] {
 }
 
 /** The filter state of a log state. */
-export function standingOf(state: EntryState): Standing {
+export function standingOf(state: EntryState): StateFilter {
   if (state === 'DELIVERED') return 'delivered'
   if (state === 'FAILED') return 'failed'
   return state === 'CANCELED' || state === 'CANCEL_REQUESTED' ? 'canceled' : 'unfinished'
