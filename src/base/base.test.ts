@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest'
 import {
   formatDuration,
   jsonWithBytes,
-  nearest,
+  nearestWord,
   newId,
   parseDuration,
   type Service,
@@ -69,13 +69,13 @@ describe('the closest known word', () => {
     ['ab', undefined],
     ['something', undefined],
   ])('to %s is %s', (word, expected) => {
-    expect(nearest(word, ['label', 'workflowUrl', 'host', 'path'])).toBe(expected)
+    expect(nearestWord(word, ['label', 'workflowUrl', 'host', 'path'])).toBe(expected)
   })
 
   it('is not computed for words whose length already rules it out', () => {
     const known = Array.from({ length: 1_000 }, (_, index) => `name${index}`)
     // Computing these edit distances would take minutes.
-    expect(nearest('x'.repeat(10_000_000), known)).toBeUndefined()
+    expect(nearestWord('x'.repeat(10_000_000), known)).toBeUndefined()
   })
 })
 

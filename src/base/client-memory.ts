@@ -11,7 +11,7 @@ export interface MemoryConsumer {
 }
 
 /** Consumers below this size, bytes, need not be reported: there are never enough of them to matter. */
-export const WORTH_NOTING_BYTES = 64 * 1024
+export const MIN_REPORTED_BYTES = 64 * 1024
 
 const MAX_LIMIT_BYTES = 2 ** 30
 const SHARE_OF_MEMORY = 1 / 8

@@ -33,7 +33,7 @@ async function pass(ms: number): Promise<void> {
 }
 
 it('garbage is collected once after an idle time, however often idleness is reported', async () => {
-  for (let i = 0; i < 1_000; i++) memory.noteIdle()
+  for (let i = 0; i < 1_000; i++) memory.reportIdle()
   await pass(9_999)
   expect([state.collected, clock.pendingTimers]).toEqual([0, 1])
   await pass(1)
@@ -42,7 +42,7 @@ it('garbage is collected once after an idle time, however often idleness is repo
 
 it('the collector waits while the event loop works', async () => {
   state.utilization = 0.5
-  memory.noteIdle()
+  memory.reportIdle()
   await pass(60_000)
   expect(state.collected).toBe(0)
   state.utilization = 0.04
@@ -51,12 +51,12 @@ it('the collector waits while the event loop works', async () => {
 })
 
 it('the collector does nothing when the process is busy again, until it reports idleness once more', async () => {
-  memory.noteIdle()
+  memory.reportIdle()
   state.isIdle = false
   await pass(60_000)
   expect([state.collected, clock.pendingTimers]).toEqual([0, 0])
   state.isIdle = true
-  memory.noteIdle()
+  memory.reportIdle()
   await pass(10_000)
   expect(state.collected).toBe(1)
 })
@@ -68,16 +68,16 @@ it('the collector keeps watching after a collection that failed', async () => {
     utilization: () => 0,
     collect: () => Promise.reject(new Error('no')),
   })
-  fail.noteIdle()
+  fail.reportIdle()
   await pass(10_000)
-  fail.noteIdle()
+  fail.reportIdle()
   expect(clock.pendingTimers).toBe(1)
 })
 
 it('the collector collects again only when the heap has grown', async () => {
   const collectedAt = async (heapBytes: number): Promise<number> => {
     state.heapBytes = heapBytes
-    memory.noteIdle()
+    memory.reportIdle()
     await pass(10_000)
     return state.collected
   }
@@ -87,7 +87,7 @@ it('the collector collects again only when the heap has grown', async () => {
 it('the collector makes V8 return the memory of garbage', async () => {
   let garbage: unknown[] | undefined = Array.from({ length: 300_000 }, (_, number) => ({ number }))
   const full = getHeapStatistics().total_heap_size
-  new IdleMemory({ clock, isIdle: () => true, utilization: () => 0 }).noteIdle()
+  new IdleMemory({ clock, isIdle: () => true, utilization: () => 0 }).reportIdle()
   expect(garbage.splice(0)).toHaveLength(300_000)
   garbage = undefined
   clock.advance(10_000)

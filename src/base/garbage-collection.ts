@@ -37,7 +37,7 @@ export class IdleMemory {
   }
 
   /** Something has become idle; perhaps the whole process has. */
-  noteIdle(): void {
+  reportIdle(): void {
     if (this.#isWatching) return
     this.#isWatching = true
     this.#watch()
@@ -57,7 +57,7 @@ export class IdleMemory {
       return
     }
     this.#isWatching = false
-    // A component that is busy now calls `noteIdle` when it has finished.
+    // A component that is busy now calls `reportIdle` when it has finished.
     if (!isIdle() || heapBytes() < this.#collectedBytes + MIN_GROWTH_BYTES) return
     // Fails in a Node that was built without the inspector; the memory is kept then.
     await collect().catch(() => undefined)
@@ -95,7 +95,7 @@ const neverCollectedObjects: object[] = []
  * and version 13 does not run on Node 20. So files are opened once or seldom, settings are made with `exec`, which leaves
  * no object behind, and statements are kept too. Only on older versions of Node does the store drop rare statements.
  */
-export function neverCollected<Kept extends object>(object: Kept): Kept {
+export function keepForever<Kept extends object>(object: Kept): Kept {
   neverCollectedObjects.push(object)
   return object
 }

@@ -2,7 +2,7 @@ import { lookup as dnsLookup, type LookupAddress } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { closeSync, openSync } from 'node:fs'
 import { codeOf, isOutOfDescriptors } from './errors.js'
-import { FewAtOnce } from './turns.js'
+import { OwnerConcurrency } from './task-limits.js'
 
 /** Collaborators of `NameLookups`. */
 export interface NameLookupsDeps {
@@ -28,7 +28,7 @@ export interface NameLookupsDeps {
 export class NameLookups {
   readonly #deps: NameLookupsDeps
   readonly #pending = new Map<string, Promise<LookupAddress[]>>()
-  readonly #unknown = new FewAtOnce(1)
+  readonly #unknown = new OwnerConcurrency(1)
 
   constructor(deps: NameLookupsDeps = { ask: askSystem, isAnswered: isAnsweredByServer }) {
     this.#deps = deps

@@ -2,7 +2,7 @@
 import { type Clock, isObject } from '../base/index.js'
 import type { Cluster, Peer } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import type { Addressed, Caller, Elsewhere } from '../http/index.js'
+import type { Addressed, Caller, RemoteNode } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import type { Logger } from '../telemetry/index.js'
 import { type DatabaseRow, PAGE_ROWS } from './lifecycle.js'
@@ -131,19 +131,19 @@ export class Homes {
    * The node that answers a request about a database; `undefined`: this one, also when the account does not have it.
    * @throws HomeportError `database_without_home` when no node serves it.
    */
-  async elsewhere(request: Addressed): Promise<Elsewhere | undefined> {
+  async elsewhere(request: Addressed): Promise<RemoteNode | undefined> {
     return this.elsewhereOf(await this.known(request))
   }
 
   /** Like `elsewhere`, for the deletion of a database. Any node deletes a database whose home the operator has given up. */
-  async elsewhereToDelete(request: Addressed): Promise<Elsewhere | undefined> {
+  async elsewhereToDelete(request: Addressed): Promise<RemoteNode | undefined> {
     const found = await this.known(request)
     const isLost = found?.home && (await this.#deps.store.run(lostHomes.isLost, { home: found.home }))
     return isLost ? undefined : this.elsewhereOf(found)
   }
 
   /** Like `elsewhere`, for a database that was found already. */
-  elsewhereOf(found: homes.FoundHome | undefined): Elsewhere | undefined {
+  elsewhereOf(found: homes.FoundHome | undefined): RemoteNode | undefined {
     if (!found || found.home === this.#deps.node) return undefined
     if (found.home === null) throw new HomeportError('database_without_home', { databaseId: found.databaseId })
     return this.at(found.home)
@@ -161,13 +161,13 @@ export class Homes {
   }
 
   /** The node that a recovery asks for; `undefined`: this one. */
-  named({ body }: Addressed): Elsewhere | undefined {
+  named({ body }: Addressed): RemoteNode | undefined {
     const name = isObject(body) && typeof body.node === 'string' ? body.node : undefined
     return name === undefined || name === this.#deps.node ? undefined : this.at(name)
   }
 
   /** The management API of another node. */
-  at(node: string): Elsewhere {
+  at(node: string): RemoteNode {
     const connect = (ip: string) => {
       const { cluster } = this.#deps
       return cluster ? cluster.tunnel(node, 'management', ip) : Promise.reject(new Error('no cluster'))

@@ -2,7 +2,7 @@
 import { isObject } from '../base/index.js'
 import type { Cluster } from '../cluster/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import type { Elsewhere } from '../http/index.js'
+import type { RemoteNode } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { digestOfToken, tokensOf } from './directory.js'
 import type { DatabaseRow } from './lifecycle.js'
@@ -80,14 +80,14 @@ export class Locator {
    * The node that serves the database of a token; undefined when no node knows it.
    * @throws HomeportError `store_unavailable`
    */
-  async byToken(token: string): Promise<Elsewhere | undefined> {
+  async byToken(token: string): Promise<RemoteNode | undefined> {
     const digest = digestOfToken(token)
     const node = this.#nodes.get(digest) ?? (await this.#lookUp(digest))
     return node === undefined ? undefined : this.#at(node, 'rest', () => this.#nodes.delete(digest))
   }
 
   /** Like `byToken`, for the server name (SNI) of a TLS client, in lower case. */
-  async byServerName(serverName: string): Promise<Elsewhere | undefined> {
+  async byServerName(serverName: string): Promise<RemoteNode | undefined> {
     const { domain, store, node: here } = this.#deps
     if (domain === undefined || !serverName.endsWith(`.${domain}`)) return undefined
     const slug = serverName.slice(0, -domain.length - 1)
@@ -95,7 +95,7 @@ export class Locator {
     return found?.home && found.home !== here ? this.#at(found.home, 'redis', () => undefined) : undefined
   }
 
-  #at(node: string, service: DataService, failed: () => void): Elsewhere {
+  #at(node: string, service: DataService, failed: () => void): RemoteNode {
     const connect = async (ip: string, port?: number) => {
       try {
         return await this.#deps.cluster.tunnel(node, service, ip, port === undefined ? '' : String(port))
@@ -111,7 +111,7 @@ export class Locator {
    * The node that has taken a database over from this one; for a request with its token that another node passed on to this
    * one.
    */
-  movedTo(token: string): Elsewhere | undefined {
+  movedTo(token: string): RemoteNode | undefined {
     const digest = digestOfToken(token)
     const node = this.#nodes.get(digest)
     return node === undefined ? undefined : this.#at(node, 'rest', () => this.#nodes.delete(digest))

@@ -1,4 +1,4 @@
-import { isObject, type Timer, Turns, tryParseJson } from '../base/index.js'
+import { isObject, TasksByKey, type Timer, tryParseJson } from '../base/index.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import type { DataLoss, DataReport, Fleet } from '../fleet/index.js'
 import type { Problems } from '../telemetry/index.js'
@@ -69,7 +69,7 @@ export class Losses {
   readonly #deps: LossesDeps
   readonly #known = new Map<string, StoredLoss>()
   /** Writes of one database run in order. */
-  readonly #writes = new Turns()
+  readonly #writes = new TasksByKey()
   /** Writes that have failed and will be repeated. */
   readonly #retries = new Map<string, Timer>()
   readonly #unfollow: () => void

@@ -4,7 +4,7 @@ import type { Cluster, Incarnation } from '../cluster/index.js'
 import type { PlanTable } from '../contract/databases/plans.js'
 import { isPrimaryRegion, PRIMARY_REGIONS, type Region } from '../contract/databases/regions.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import type { Addressed, Elsewhere } from '../http/index.js'
+import type { Addressed, RemoteNode } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { dataBoundOf } from './desired-engine.js'
 import type { Homes } from './homes.js'
@@ -81,7 +81,7 @@ export class Placement {
    * key has created, or the home that is chosen now. A request that another node passed on is answered here.
    * @throws HomeportError `database_without_home`, and those of `homeFor`
    */
-  async elsewhere(request: Addressed): Promise<Elsewhere | undefined> {
+  async elsewhere(request: Addressed): Promise<RemoteNode | undefined> {
     const { node, homes, plans } = this.#deps
     if (node === undefined || request.isForwarded) return undefined
     const known = await homes.known(request)

@@ -14,7 +14,7 @@ import { memberPaths } from './layout.js'
 import type { Member, TaskResult } from './member.js'
 import * as transitions from './member.js'
 import { type Action, linkOf, type Members } from './reconcile.js'
-import { followRemote, lead } from './replication.js'
+import { followRemote, promoteToPrimary } from './replication.js'
 import type { EngineSpec } from './types.js'
 
 /** A change over the control connection, and the reason to report when it fails. */
@@ -186,7 +186,10 @@ export class Executor {
           make: (address) => followRemote(address, action.remote).then(() => ({ follows: action.remote.port })),
         }
       case 'lead':
-        return { reason: 'it cannot be promoted', make: (address) => lead(address).then(() => ({ follows: 0 })) }
+        return {
+          reason: 'it cannot be promoted',
+          make: (address) => promoteToPrimary(address).then(() => ({ follows: 0 })),
+        }
       default:
         return unreachable(action)
     }

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { codeOf, Turns } from '../base/index.js'
+import { codeOf, TasksByKey } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import { occupancyOf, usedBytes } from './control.js'
 import { acceptLoss, inspectData as inspectFiles, UnservableData } from './data/damage.js'
@@ -34,10 +34,10 @@ import type {
   Fleet,
   FleetOptions,
   MemberStatus,
-  Patience,
   Replication,
   ReplicationStatus,
   SnapshotFacts,
+  StartWait,
 } from './types.js'
 
 const DEFAULT_STOP_GRACE_MS = 10_000
@@ -70,7 +70,7 @@ class EngineFleet implements Fleet {
   readonly #options: FleetOptions
   readonly #supervisors = new Map<string, DatabaseSupervisor>()
   /** Takes the snapshots of one database one after the other, because its engine writes each to the same file first. */
-  readonly #snapshots = new Turns()
+  readonly #snapshots = new TasksByKey()
   readonly #diskSpace: DiskSpace
   readonly #logs: LogShrinking
   #state: FleetState = { kind: 'new' }
@@ -113,7 +113,7 @@ class EngineFleet implements Fleet {
     return this.#stopping
   }
 
-  async ensure(spec: EngineSpec, patience: Patience = 'deadline'): Promise<void> {
+  async ensure(spec: EngineSpec, patience: StartWait = 'deadline'): Promise<void> {
     checkSpec(spec)
     await this.#supervisorOf(this.#context(), spec.databaseId).declare(spec, patience)
   }
@@ -129,7 +129,7 @@ class EngineFleet implements Fleet {
   async endpoints(
     databaseId: string,
     signal?: AbortSignal,
-    patience: Patience = 'deadline',
+    patience: StartWait = 'deadline',
   ): Promise<readonly EngineEndpoint[]> {
     return this.#existingSupervisor(databaseId).endpoints(signal, patience)
   }

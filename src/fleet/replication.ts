@@ -17,7 +17,7 @@ export function followRemote(address: ControlAddress, { port, password }: Remote
 }
 
 /** Makes an engine that followed another one the primary, with all data that it has. */
-export function lead(address: ControlAddress): Promise<void> {
+export function promoteToPrimary(address: ControlAddress): Promise<void> {
   return withControl(address, async (engine) => {
     await engine.call('REPLICAOF', 'NO', 'ONE')
     await engine.call('CONFIG', 'SET', 'masteruser', '', 'masterauth', '')

@@ -13,7 +13,7 @@ import { type DesiredState, desiredMembers, type Plan, reconcile, serves } from 
 import type { SnapshotSource } from './snapshot/take.js'
 import { settingsOf } from './spec.js'
 import type { ServingMember } from './statistics.js'
-import type { EngineEndpoint, EngineSpec, MemberSpec, MemberStatus, Patience } from './types.js'
+import type { EngineEndpoint, EngineSpec, MemberSpec, MemberStatus, StartWait } from './types.js'
 import { Waiters, type WaitLimit } from './waiters.js'
 
 /** Waiting callers are rejected after this many consecutive failures. */
@@ -47,7 +47,7 @@ export class DatabaseSupervisor {
   }
 
   /** See `Fleet.ensure`. */
-  async declare(spec: EngineSpec, patience: Patience = 'deadline'): Promise<void> {
+  async declare(spec: EngineSpec, patience: StartWait = 'deadline'): Promise<void> {
     if (this.#desired.kind === 'remove') throw new HomeportError('engine_failed', { reason: 'it is being deleted' })
     if (this.#desired.kind === 'spec') refuseImmutableChange(this.#desired.spec, spec)
     this.#setDesired({ kind: 'spec', spec, settings: settingsOf(spec) })
@@ -70,7 +70,7 @@ export class DatabaseSupervisor {
   }
 
   /** See `Fleet.endpoints`. */
-  endpoints(signal: AbortSignal | undefined, patience: Patience): Promise<readonly EngineEndpoint[]> {
+  endpoints(signal: AbortSignal | undefined, patience: StartWait): Promise<readonly EngineEndpoint[]> {
     return this.#waiters.wait(() => this.#checkEndpoints(), { ...this.#limitFor(patience), signal })
   }
 
@@ -204,7 +204,7 @@ export class DatabaseSupervisor {
   }
 
   /** No deadline while the engine loads; a silent engine fails by itself. */
-  #limitFor(patience: Patience): WaitLimit {
+  #limitFor(patience: StartWait): WaitLimit {
     return patience === 'deadline' ? this.#deadline() : {}
   }
 

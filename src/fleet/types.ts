@@ -165,7 +165,7 @@ export interface EngineEndpoint {
  * How long to wait for engines. `deadline`: until the deadline of the fleet; `while-loading`: as long as they make
  * progress reading their data.
  */
-export type Patience = 'deadline' | 'while-loading'
+export type StartWait = 'deadline' | 'while-loading'
 
 /** Client connections by what keeps the engine needed; each counts once. */
 export interface EngineOccupancy {
@@ -262,7 +262,7 @@ export interface Fleet extends Service {
    * disk is full, with `starting` before `start` and after `stop`. The desired state stays and is retried with backoff
    * until another one or `remove` replaces it.
    */
-  ensure(spec: EngineSpec, patience?: Patience): Promise<void>
+  ensure(spec: EngineSpec, wait?: StartWait): Promise<void>
 
   /** Ends the processes and deletes the files of a database. Resolves when nothing is left. Idempotent. */
   remove(databaseId: string): Promise<void>
@@ -274,7 +274,7 @@ export interface Fleet extends Service {
    * Rejects with `engine_failed` when the primary does not start, with `starting` when no engine is desired, and with
    * the reason of the signal when that aborts.
    */
-  endpoints(databaseId: string, signal?: AbortSignal, patience?: Patience): Promise<readonly EngineEndpoint[]>
+  endpoints(databaseId: string, signal?: AbortSignal, wait?: StartWait): Promise<readonly EngineEndpoint[]>
 
   /**
    * Ends the processes of a database cleanly, keeps its files, and frees its memory here. Resolves when nothing runs or

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import type { CertificateSource } from '../certificates/index.js'
 import type { HomeportError } from '../contract/errors/errors.js'
-import type { Elsewhere, HostNames } from '../http/index.js'
+import type { HostNames, RemoteNode } from '../http/index.js'
 import type { DatabaseMeter, Logger } from '../telemetry/index.js'
 import type { Position } from './replicas/replica-watch.js'
 
@@ -179,13 +179,13 @@ export interface PortsElsewhere {
 
 /** Finds the node that serves a database, if it is another node. Promises reject with the `HomeportError` for the client. */
 export interface OtherNodes {
-  byToken(token: string): Promise<Elsewhere | undefined>
+  byToken(token: string): Promise<RemoteNode | undefined>
   /** For a request that another node has passed on: the node to which this node has handed the database over. */
-  movedTo(token: string): Elsewhere | undefined
+  movedTo(token: string): RemoteNode | undefined
   /** While the database of a token moves to another home: resolves when it has arrived. Undefined when it does not move. */
   whileMoving(token: string): Promise<void> | undefined
   /** @param serverName in lower case */
-  byServerName(serverName: string): Promise<Elsewhere | undefined>
+  byServerName(serverName: string): Promise<RemoteNode | undefined>
   readonly ports?: PortsElsewhere | undefined
 }
 
@@ -222,7 +222,7 @@ export interface SiblingNodes {
 /** A node of the same region that keeps a replica. Both ways reject when it cannot be reached; then nothing was sent. */
 export interface RegionReplica {
   /** Way of requests over REST. */
-  readonly rest: Elsewhere
+  readonly rest: RemoteNode
   /** Connects a client of the port of the database. */
   connect(client: ClientAddress): Promise<Duplex>
 }

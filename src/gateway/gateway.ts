@@ -1,14 +1,14 @@
 import type { Duplex } from 'node:stream'
-import { ClientMemoryBudget, type Clock, Strangers, unreachable } from '../base/index.js'
+import { ClientMemoryBudget, type Clock, ConnectionLimiter, unreachable } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Readiness } from '../http/index.js'
 import type { Tracer } from '../telemetry/index.js'
 import { asClientSocket } from './client/client-socket.js'
 import type { DatabaseListener, ListenerOptions } from './client/database-listener.js'
 import { DomainListener } from './client/domain-listener.js'
-import { Doorway } from './client/doorway.js'
+import { ForwardingPorts } from './client/forwarding-ports.js'
 import { DEFAULT_READER_BOUNDS, type ReaderBounds } from './client/outlet.js'
-import { PassingPorts } from './client/passing-ports.js'
+import { PacedAcceptor } from './client/paced-acceptor.js'
 import { NO_ADMINISTRATION } from './commands/administer.js'
 import type {
   Administration,
@@ -24,7 +24,7 @@ import type {
 } from './deps.js'
 import type { HomeControl } from './engine/held-replies.js'
 import { Lanes } from './engine/lanes.js'
-import type { Gateway, PassedService } from './interface.js'
+import type { ForwardedService, Gateway } from './interface.js'
 import { Guards } from './limits/guards.js'
 import { LoginWatch } from './limits/login-watch.js'
 import { OpenPorts } from './open-ports.js'
@@ -49,7 +49,7 @@ export interface GatewayOptions {
    * Ends the engine of a database, which then restarts, because a script blocks it that cannot be ended otherwise. Returns
    * whether the engine was ended. Called again while the script still blocks it. Omitted: such a script runs on.
    */
-  readonly breakOff?: ((databaseId: string) => boolean) | undefined
+  readonly restartEngine?: ((databaseId: string) => boolean) | undefined
   /**
    * Decides whether each answer of an engine may go out. While the node may not serve a database, its answers are dropped
    * and clients get an error. Omitted: no other node may take a database over.
@@ -66,13 +66,15 @@ export interface GatewayOptions {
   /** For `/readyz`. Omitted: ready while it serves. */
   readonly readiness?: Pick<Readiness, 'reason'>
   /** How long a client may take to log in over TCP, and to send the head of a request over HTTP. Default 60,000. */
-  readonly patienceMs?: number
-  /** Reply bytes that a client of the Redis protocol may leave unread. Default: slow from 1 MiB, disconnected from 256 MiB. */
+  readonly clientTimeoutMs?: number
+  /**
+   * Reply bytes that a client of the Redis protocol may leave unread. Default: slow from 1 MiB, disconnected from 256 MiB.
+   */
   readonly readerBounds?: ReaderBounds
   /** Memory that the clients of all databases may use together. Omitted: a budget of the gateway's own. */
   readonly memory?: ClientMemoryBudget
   /** Limits the connections without credentials. Omitted: those of the gateway alone. */
-  readonly strangers?: Strangers
+  readonly connectionLimiter?: ConnectionLimiter
   /** Absent while traces are off. */
   readonly tracer?: Tracer | undefined
   /** How long clients may take to finish when the gateway stops. Default 5,000. */
@@ -80,7 +82,7 @@ export interface GatewayOptions {
 }
 
 const DEFAULT_STOP_GRACE_MS = 5_000
-const DEFAULT_PATIENCE_MS = 60_000
+const DEFAULT_CLIENT_TIMEOUT_MS = 60_000
 
 /** Creates a gateway. Nothing listens before `start`. */
 export function createGateway(options: GatewayOptions): Gateway {
@@ -94,13 +96,13 @@ class DataPlane implements Gateway {
   readonly #guards: Guards
   readonly #rest: RestListener
   readonly #logins: LoginWatch
-  readonly #doorway = new Doorway()
+  readonly #acceptor = new PacedAcceptor()
   readonly #memory: ClientMemoryBudget
   readonly #ports: OpenPorts
   readonly #domain: DomainListener | undefined
   readonly #names = new ServerNames()
   /** The ports of databases that other nodes serve. */
-  readonly #passing: PassingPorts | undefined
+  readonly #forwarding: ForwardingPorts | undefined
   /** Reads of replicas that this node keeps for other nodes. */
   readonly #reads: ReadsHere | undefined
   #unsubscribe: (() => void) | undefined
@@ -118,43 +120,43 @@ class DataPlane implements Gateway {
     const administration = options.administration ?? NO_ADMINISTRATION
     const { replicasHere: replicas, clock, logger } = options
     this.#reads = replicas && new ReadsHere({ replicas, clock, logger })
-    const headTimeoutMs = options.patienceMs ?? DEFAULT_PATIENCE_MS
+    const headTimeoutMs = options.clientTimeoutMs ?? DEFAULT_CLIENT_TIMEOUT_MS
     this.#logins = new LoginWatch(options.clock)
-    const strangers = options.strangers ?? new Strangers()
+    const connectionLimiter = options.connectionLimiter ?? new ConnectionLimiter()
     this.#rest = new RestListener({
       ...options,
-      strangers,
+      connectionLimiter,
       headTimeoutMs,
       administration,
       lanes: this.#lanes,
       guards: this.#guards,
-      doorway: this.#doorway,
+      acceptor: this.#acceptor,
       memory: this.#memory,
       reads: this.#reads,
     })
-    this.#domain = this.#newDomain(strangers)
+    this.#domain = this.#newDomain(connectionLimiter)
     this.#ports = new OpenPorts({
       ...options,
       lanes: this.#lanes,
       guards: this.#guards,
-      listenerOptions: this.#optionsOfListeners(administration, strangers),
-      release: (databaseId) => this.#passing?.release(databaseId),
+      listenerOptions: this.#optionsOfListeners(administration, connectionLimiter),
+      release: (databaseId) => this.#forwarding?.release(databaseId),
     })
     const { otherNodes } = options
-    this.#passing =
+    this.#forwarding =
       otherNodes?.ports &&
-      new PassingPorts({
+      new ForwardingPorts({
         ...options,
         ports: otherNodes.ports,
-        doorway: this.#doorway,
+        acceptor: this.#acceptor,
         reads: this.#reads,
         memory: this.#memory,
         settled: () => this.#ports.settled(),
       })
   }
 
-  #optionsOfListeners(administration: Administration, strangers: Strangers): ListenerOptions {
-    const { settings, directory, clock, logger, patienceMs, readerBounds } = this.#options
+  #optionsOfListeners(administration: Administration, connectionLimiter: ConnectionLimiter): ListenerOptions {
+    const { settings, directory, clock, logger, clientTimeoutMs, readerBounds } = this.#options
     return {
       settings,
       directory,
@@ -164,9 +166,9 @@ class DataPlane implements Gateway {
       logins: this.#logins,
       memory: this.#memory,
       lanes: this.#lanes,
-      doorway: this.#doorway,
-      strangers,
-      loginTimeoutMs: patienceMs ?? DEFAULT_PATIENCE_MS,
+      acceptor: this.#acceptor,
+      connectionLimiter,
+      loginTimeoutMs: clientTimeoutMs ?? DEFAULT_CLIENT_TIMEOUT_MS,
       readerBounds: readerBounds ?? DEFAULT_READER_BOUNDS,
       guardOf: (database) => this.#guards.of(database),
       nextClientId: () => ++this.#lastClientId,
@@ -192,19 +194,19 @@ class DataPlane implements Gateway {
     this.#unsubscribe = directory.onChange((databaseId) => this.#onChange(databaseId))
     for (const { databaseId } of directory.list()) this.#follow(databaseId)
     await this.#ports.opened()
-    await this.#passing?.start()
+    await this.#forwarding?.start()
   }
 
   async stop(graceMs = this.#options.stopGraceMs ?? DEFAULT_STOP_GRACE_MS): Promise<void> {
     this.#unsubscribe?.()
     this.#unsubscribe = undefined
-    const listeners = [this.#ports.stop(graceMs), this.#passing?.close(graceMs), this.#domain?.close(graceMs)]
+    const listeners = [this.#ports.stop(graceMs), this.#forwarding?.close(graceMs), this.#domain?.close(graceMs)]
     await Promise.all([this.#rest.close(graceMs), ...listeners])
     this.#lanes.close()
     this.#reads?.close()
   }
 
-  #newDomain(strangers: Strangers): DomainListener | undefined {
+  #newDomain(connectionLimiter: ConnectionLimiter): DomainListener | undefined {
     const { settings, clock, logger, otherNodes } = this.#options
     if (settings.domainPort === undefined || !settings.tls) return undefined
     const find = (serverName: string): DatabaseListener | undefined =>
@@ -215,9 +217,9 @@ class DataPlane implements Gateway {
       logger,
       find,
       otherNodes,
-      strangers,
+      connectionLimiter,
       reads: this.#reads,
-      doorway: this.#doorway,
+      acceptor: this.#acceptor,
       port: settings.domainPort,
       certificates: settings.tls,
     })
@@ -247,16 +249,16 @@ class DataPlane implements Gateway {
     return this.#lanes.isReceiving(databaseId)
   }
 
-  breakOff(databaseId: string): void {
-    this.#lanes.breakOff(databaseId)
+  abortIncomplete(databaseId: string): void {
+    this.#lanes.abortIncomplete(databaseId)
   }
 
-  sendAway(databaseId: string): void {
-    this.#ports.listenerOf(databaseId)?.sendAway()
+  disconnectClients(databaseId: string): void {
+    this.#ports.listenerOf(databaseId)?.disconnectClients()
     this.#lanes.forget(databaseId, new HomeportError('database_moved', { databaseId }))
   }
 
-  accept(service: PassedService, connection: Duplex, ip: string, detail: string): void {
+  accept(service: ForwardedService, connection: Duplex, ip: string, detail: string): void {
     switch (service) {
       case 'rest':
         this.#rest.accept(connection, ip, 'home')
@@ -282,8 +284,8 @@ class DataPlane implements Gateway {
     const client = { ip, port: Number(port) || 0 }
     const listener = this.#ports.listenerOf(databaseId)
     if (listener) listener.acceptFor(client, connection)
-    else if (service === 'near-port' && this.#passing)
-      void this.#passing.acceptFor(databaseId, client, asClientSocket(connection, client, client))
+    else if (service === 'near-port' && this.#forwarding)
+      void this.#forwarding.acceptFor(databaseId, client, asClientSocket(connection, client, client))
     // An error would reach the application. Most clients reconnect after a loss, and then find the home.
     else connection.destroy()
   }
@@ -293,9 +295,9 @@ class DataPlane implements Gateway {
     return database && this.#guards.of(database).allowReads(outstanding)
   }
 
-  noteReads(databaseId: string, reads: ReadsElsewhere): void {
+  countReads(databaseId: string, reads: ReadsElsewhere): void {
     const database = this.#options.directory.find(databaseId)
-    if (database) this.#guards.of(database).noteReads(reads)
+    if (database) this.#guards.of(database).countReads(reads)
   }
 
   usageOf(databaseId: string): DatabaseUsage | undefined {

@@ -69,7 +69,7 @@ export type {
   UsageSource,
 } from './deps.js'
 export { createGateway, type GatewayOptions } from './gateway.js'
-export { type Gateway, PASSED_SERVICES } from './interface.js'
+export { FORWARDED_SERVICES, type Gateway } from './interface.js'
 export { encodeBulk, encodeCommand, encodeSimple } from './resp/encode.js'
 export { authorityCertificatePath, serverCertificatePath } from './tls/local-authority.js'
 export {

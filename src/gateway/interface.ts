@@ -27,12 +27,12 @@ export interface Gateway extends Service {
   /** Whether a client is sending a large command to the engines of a database. */
   isReceiving(databaseId: string): boolean
   /** Ends commands that the engines have only in part: their clients are disconnected, or get an error over REST. */
-  breakOff(databaseId: string): void
+  abortIncomplete(databaseId: string): void
   /**
    * Disconnects the clients on the port of a database. Commands without an answer get none. Over REST, requests that were
    * not sent to an engine go to the next home.
    */
-  sendAway(databaseId: string): void
+  disconnectClients(databaseId: string): void
   /** Whether the gateway accepts clients of other nodes: it has started and is not stopping. */
   readonly isServing: boolean
   /**
@@ -40,14 +40,14 @@ export interface Gateway extends Service {
    * @param ip address of the client.
    * @param detail for ports: the id of the database and the port of the client.
    */
-  accept(service: PassedService, connection: Duplex, ip: string, detail: string): void
+  accept(service: ForwardedService, connection: Duplex, ip: string, detail: string): void
   /** How many more reads of a database another node may answer without asking; see `DatabaseGuard.allowReads`. */
   allowReads(
     databaseId: string,
     outstanding: { readonly here: number; readonly everywhere: number },
   ): number | undefined
   /** Counts reads that another node has answered. */
-  noteReads(databaseId: string, reads: ReadsElsewhere): void
+  countReads(databaseId: string, reads: ReadsElsewhere): void
   /** The usage of a database; undefined when the directory does not list it. */
   usageOf(databaseId: string): DatabaseUsage | undefined
   /** The port that databases with a server name share, once the gateway has started; undefined when there is none. */
@@ -60,6 +60,6 @@ export interface Gateway extends Service {
  * Services for clients that another node has accepted. From this node as the home: REST (`rest`), TLS by server name
  * (`redis`), the port of a database (`port`). From the replica that this node keeps: `near-rest` and `near-port`.
  */
-export const PASSED_SERVICES = ['rest', 'redis', 'port', 'near-rest', 'near-port'] as const
-/** One of `PASSED_SERVICES`. */
-export type PassedService = (typeof PASSED_SERVICES)[number]
+export const FORWARDED_SERVICES = ['rest', 'redis', 'port', 'near-rest', 'near-port'] as const
+/** One of `FORWARDED_SERVICES`. */
+export type ForwardedService = (typeof FORWARDED_SERVICES)[number]

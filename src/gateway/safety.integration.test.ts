@@ -85,7 +85,7 @@ describe('request smuggling over HTTP', () => {
 describe('slow clients', () => {
   it('are disconnected when they do not log in, whatever they send', async () => {
     const clock = new ManualClock()
-    const impatient = await startRig({}, undefined, undefined, [], { clock, patienceMs: 300 })
+    const impatient = await startRig({}, undefined, undefined, [], { clock, clientTimeoutMs: 300 })
     const silent = new RawClient(impatient.port)
     const dripping = new RawClient(impatient.port)
     const drip = setInterval(() => dripping.send('*'), 20)
@@ -99,7 +99,7 @@ describe('slow clients', () => {
   })
 
   it('are disconnected when the head of a request does not arrive', async () => {
-    const impatient = await startRig({}, undefined, undefined, [], { patienceMs: 400 })
+    const impatient = await startRig({}, undefined, undefined, [], { clientTimeoutMs: 400 })
     const silent = new RawClient(restPort(impatient))
     silent.send('GET /ping HTTP/1.1\r\nX: ')
     const drip = setInterval(() => silent.send('y'), 50)

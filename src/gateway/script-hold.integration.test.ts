@@ -20,13 +20,16 @@ async function startBreakable(more: { readonly clock?: ManualClock } = {}): Prom
     await started.engine.kill()
     await started.engine.start()
   }
-  const breakOff = (): boolean => {
+  const restartEngine = (): boolean => {
     speed = 1
     again().catch(() => {})
     return true
   }
   const engineSettings = ['--lua-time-limit', '100']
-  const started = await startRig({ scriptTimeoutMs: 100 }, undefined, undefined, engineSettings, { breakOff, ...more })
+  const started = await startRig({ scriptTimeoutMs: 100 }, undefined, undefined, engineSettings, {
+    restartEngine,
+    ...more,
+  })
   return started
 }
 

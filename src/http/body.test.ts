@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import Type from 'typebox'
 import { expect, it, onTestFinished } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
-import { ClientMemoryBudget, FewAtOnce } from '../base/index.js'
+import { ClientMemoryBudget, OwnerConcurrency } from '../base/index.js'
 import { usedBytes } from '../base/testing/memory.js'
 import { endpoint } from '../contract/endpoint.js'
 import { readBody } from './body.js'
@@ -18,7 +18,7 @@ it('the server joins a body of megabytes correctly', async () => {
   const sent = Buffer.alloc(5_000_001, 'a number of letters that is no power of two')
   const received = new Promise<Uint8Array>((resolve, reject) => {
     server.once('request', (request: IncomingMessage, response) => {
-      const account = { memory: new ClientMemoryBudget(), large: new FewAtOnce(1), owner: 'somebody' }
+      const account = { memory: new ClientMemoryBudget(), large: new OwnerConcurrency(1), owner: 'somebody' }
       readBody(request, { bytes: sent.byteLength, ms: 60_000 }, account)
         .then(resolve, reject)
         .finally(() => response.end())
@@ -39,7 +39,7 @@ it('the server takes memory in proportion to a body, also for one in chunks of o
   socket.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n')
   const [request]: IncomingMessage[] = await once(server, 'request')
   if (!request) throw new Error('no request has come')
-  const account = { memory: new ClientMemoryBudget(), large: new FewAtOnce(1), owner: 'somebody' }
+  const account = { memory: new ClientMemoryBudget(), large: new OwnerConcurrency(1), owner: 'somebody' }
   const before = usedBytes()
   const reading = readBody(request, { bytes: CHUNKS, ms: 60_000 }, account)
   await once(request, 'resume')

@@ -3,8 +3,8 @@ import { finished, type Readable } from 'node:stream'
 import {
   ChunkList,
   type ClientMemoryBudget,
-  type FewAtOnce,
   type MemoryConsumer,
+  type OwnerConcurrency,
   systemClock,
   type Timer,
   yieldToEventLoop,
@@ -28,7 +28,7 @@ export interface BodyLimits {
 export interface BodyAccount {
   readonly memory: ClientMemoryBudget
   /** Turns of the large bodies of each owner. */
-  readonly large: FewAtOnce
+  readonly large: OwnerConcurrency
   readonly owner: string
 }
 

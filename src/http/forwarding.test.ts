@@ -5,7 +5,7 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { yieldToEventLoop } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import type { Authenticator } from './caller.js'
-import { type Elsewhere, type HttpServer, route } from './index.js'
+import { type HttpServer, type RemoteNode, route } from './index.js'
 import { listener } from './testing/listener.js'
 
 const named = endpoint({
@@ -42,7 +42,7 @@ const slow = new Promise<void>((resolve) => {
 /** The nodes that have answered, with the trace context that they got. */
 const answered: string[] = []
 
-function server(name: string, elsewhere: (id: unknown) => Elsewhere | undefined): HttpServer {
+function server(name: string, elsewhere: (id: unknown) => RemoteNode | undefined): HttpServer {
   const serve = route(named, async ({ params, body, ip, requestId, headers: { traceparent, tracestate } }) => {
     if (params.id === 'slow') await slow
     return { name, ...params, ...body, ip, requestId, trace: [traceparent, tracestate] }
@@ -58,8 +58,8 @@ function server(name: string, elsewhere: (id: unknown) => Elsewhere | undefined)
   })
 }
 
-const away: Elsewhere = { node: 'c', connect: () => Promise.reject(new Error('no such node')) }
-const silent: Elsewhere = {
+const away: RemoteNode = { node: 'c', connect: () => Promise.reject(new Error('no such node')) }
+const silent: RemoteNode = {
   node: 'd',
   connect: async () => {
     const [near, far] = duplexPair()
@@ -72,7 +72,7 @@ const third: HttpServer = server('third', () => undefined)
 const home: HttpServer = server('home', (id) => (id === 'loop' ? to(first) : id === 'moved' ? to(third) : undefined))
 const first: HttpServer = server('first', (id) => (id === 'away' ? away : id === 'lost' ? silent : to(home)))
 
-const to = (other: HttpServer): Elsewhere => ({
+const to = (other: HttpServer): RemoteNode => ({
   node: 'b',
   connect: async (ip) => {
     const [near, far] = duplexPair()

@@ -5,7 +5,7 @@ import { HomeportError } from '../contract/errors/errors.js'
 import type { TraceHeaders } from '../telemetry/index.js'
 
 /** Another node that answers a request. */
-export interface Elsewhere {
+export interface RemoteNode {
   /** Name of the node. */
   readonly node: string
   /**
@@ -61,7 +61,7 @@ function passesOf(request: IncomingMessage): number {
 }
 
 /** Whether another node may get this request. */
-export const mayPassOn = (request: IncomingMessage): boolean => passesOf(request) < MOST_PASSES
+export const mayForward = (request: IncomingMessage): boolean => passesOf(request) < MOST_PASSES
 
 /** Headers that belong to one connection (RFC 9110, section 7.6.1), and one that the next node sets by itself. */
 const OF_CONNECTION = new Set([
@@ -93,7 +93,7 @@ export interface Forwarded {
  * head of the answer; the caller passes its body on.
  * @throws HomeportError `node_unreachable` when nothing was sent, `node_answer_lost` when no answer arrived.
  */
-export async function forward(to: Elsewhere, forwarded: Forwarded): Promise<IncomingMessage> {
+export async function forward(to: RemoteNode, forwarded: Forwarded): Promise<IncomingMessage> {
   const { original, target, ip, requestId, trace, body, signal } = forwarded
   const connection = await to.connect(ip).catch((cause: unknown) => {
     throw new HomeportError('node_unreachable', { node: to.node }, { cause })

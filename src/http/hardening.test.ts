@@ -5,7 +5,7 @@ import Type from 'typebox'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mainThreadMs, unitMs } from '../../test/support/processor-time.js'
 import { waitFor } from '../../test/support/wait-for.js'
-import { Strangers } from '../base/index.js'
+import { ConnectionLimiter } from '../base/index.js'
 import { endpoint } from '../contract/endpoint.js'
 import { HostNames } from './host-names.js'
 import type { HttpSettings } from './http-settings.js'
@@ -138,7 +138,7 @@ describe('connections of clients that show no credentials', () => {
     const limited = new HttpServer({
       ...settings,
       authenticator: { basic: () => caller, bearer: () => undefined },
-      strangers: new Strangers({ most: 2 }),
+      connectionLimiter: new ConnectionLimiter({ most: 2 }),
     })
     await limited.start()
     const open = (bytes: string) => {

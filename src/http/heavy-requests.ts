@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { type Clock, FewAtOnce, systemClock, type Timer } from '../base/index.js'
+import { type Clock, OwnerConcurrency, systemClock, type Timer } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
-import { onceOver } from './received-call.js'
+import { onResponseOver } from './received-call.js'
 import { isReply } from './route.js'
 
 /** SQLite has one reader. A second request keeps it busy without gaps; more would only delay those of others. */
@@ -27,7 +27,7 @@ interface Exchange {
  * wait behind two at most, however many one account sends.
  */
 export class HeavyRequests {
-  readonly #turns = new FewAtOnce(MOST_AT_ONCE)
+  readonly #turns = new OwnerConcurrency(MOST_AT_ONCE)
   readonly #mostWaiting: number
   readonly #clock: Clock
 
@@ -44,7 +44,9 @@ export class HeavyRequests {
   async serve<Result>(accountId: string, exchange: Exchange, work: () => Promise<Result>): Promise<Result> {
     const tooMany = () => new HomeportError('too_many_heavy_requests', { most: this.#mostWaiting })
     if (this.#turns.waiting(accountId) >= this.#mostWaiting) throw tooMany()
-    const end = await this.#turns.begin(accountId, (leave) => onceOver(exchange.request, exchange.response, leave))
+    const end = await this.#turns.begin(accountId, (leave) =>
+      onResponseOver(exchange.request, exchange.response, leave),
+    )
     // The client has disconnected, so nobody gets this answer.
     if (!end) throw tooMany()
     try {
@@ -72,7 +74,7 @@ export class HeavyRequests {
       else timer = this.#clock.after(CHECK_EVERY_MS, () => check(unread, silent))
     }
     check(0, 0)
-    onceOver(request, response, () => {
+    onResponseOver(request, response, () => {
       timer?.cancel()
       end()
     })

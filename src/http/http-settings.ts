@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { ClientMemoryBudget, Strangers } from '../base/index.js'
+import type { ClientMemoryBudget, ConnectionLimiter } from '../base/index.js'
 import type { ServiceName } from '../contract/endpoint.js'
 import type { Authenticator } from './caller.js'
 import type { HeavyRequests } from './heavy-requests.js'
@@ -24,7 +24,7 @@ export interface HttpSettings {
   /** Budget of incomplete bodies. Default: one for this listener alone. */
   readonly memory?: ClientMemoryBudget
   /** Limits the connections without credentials. Default: those of this listener alone. */
-  readonly strangers?: Strangers
+  readonly connectionLimiter?: ConnectionLimiter
   /** The turns of heavy requests. Default: those of this listener alone. */
   readonly heavy?: HeavyRequests
   readonly routes: readonly Route[]

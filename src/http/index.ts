@@ -11,7 +11,8 @@
  * Handlers receive values of the declared types and throw errors of the catalogue, which decide the status. Any other
  * error is a defect: the client gets status 500 and a reference, and the log has the error under the same reference.
  *
- * Most requests are read by this module itself, before Node's HTTP server (`plain/`, and `docs/decisions/plain-requests.md`).
+ * Most requests are read by this module itself, before Node's HTTP server (`plain/`, and
+ * `docs/decisions/plain-requests.md`).
  *
  * Credentials are checked before the body is read. This module reads bodies itself, of any content type and within a time
  * limit; Fastify only finds the route and writes the response. Behind trusted proxies, the client address comes from
@@ -30,7 +31,7 @@ export { type Authenticator, type Caller, type Standing, scopeRefusal, type Toke
 export { ClientAddresses } from './client-address.js'
 export { BACKLOG, closed } from './connections.js'
 export { EventStream, wantsEvents } from './event-stream.js'
-export { answerHeaders, destroySoon, type Elsewhere, forward, isForwarded, markForwarded } from './forwarding.js'
+export { answerHeaders, destroySoon, forward, isForwarded, markForwarded, type RemoteNode } from './forwarding.js'
 export { HeavyRequests } from './heavy-requests.js'
 export { HostNames } from './host-names.js'
 export type { AnsweredRequest, HttpSettings } from './http-settings.js'
@@ -40,7 +41,7 @@ export { PlainConnections } from './plain/plain-connections.js'
 export { PLAIN_LINES } from './plain/plain-head.js'
 export { KEEP_ALIVE_SECONDS, PlainRequest } from './plain/plain-messages.js'
 export { type NotReady, Readiness, readyAnswer } from './readiness.js'
-export { onceOver } from './received-call.js'
+export { onResponseOver } from './received-call.js'
 export { LONGEST_HEAD_BYTES, refuseSocket } from './refuse-socket.js'
 export { givenRequestId, REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
 export {

@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ClientMemoryBudget, FewAtOnce, Strangers } from '../base/index.js'
+import type { ClientMemoryBudget, ConnectionLimiter, OwnerConcurrency } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import type { TraceHeaders } from '../telemetry/index.js'
 import { type BodyLimits, discardBody, readBody } from './body.js'
 import { type Arrival, type Authenticator, arrivalOf, type Caller, idOf, scopeRefusal } from './caller.js'
-import { answerHeaders, forward, isForwarded, mayPassOn } from './forwarding.js'
+import { answerHeaders, forward, isForwarded, mayForward } from './forwarding.js'
 import type { HeavyRequests } from './heavy-requests.js'
 import { parseJson } from './json.js'
 import { ReceivedCall } from './received-call.js'
@@ -44,9 +44,9 @@ export interface PipelineSettings {
   /** The budget of incomplete bodies. */
   readonly memory: ClientMemoryBudget
   /** Turns of large bodies; see `largeAtOnce`. */
-  readonly large: FewAtOnce
+  readonly large: OwnerConcurrency
   /** Limits connections without credentials; the pipeline reports which clients have shown some. */
-  readonly strangers: Strangers
+  readonly connectionLimiter: ConnectionLimiter
   readonly heavy: HeavyRequests
   readonly onForward: OnForward | undefined
 }
@@ -94,7 +94,7 @@ export class Pipeline {
   #admit({ raw }: FastifyRequest, caller: Caller | undefined): HomeportError | undefined {
     const { auth, access, id, scopes } = this.#endpoint
     if (!caller) return new HomeportError('unauthorized', { scheme: auth === 'basic' ? 'Basic' : 'Bearer' })
-    this.#settings.strangers.know(raw.socket, caller.accountId)
+    this.#settings.connectionLimiter.markAuthenticated(raw.socket, caller.accountId)
     const standing = this.#refusalOfStanding(caller)
     if (standing) return standing
     if (caller.scope !== undefined && !scopes?.includes(caller.scope.kind)) return scopeRefusal(caller.scope, id)
@@ -169,7 +169,7 @@ export class Pipeline {
     const addressed = { params, body, headers: raw.headers, isForwarded: isForwarded(raw) }
     const to = caller && (await this.#settings.route.elsewhere?.({ ...addressed, caller }))
     if (!to) return false
-    if (!mayPassOn(raw)) throw new HomeportError('forwarded_twice', { node: to.node })
+    if (!mayForward(raw)) throw new HomeportError('forwarded_twice', { node: to.node })
     const gone = new AbortController()
     response.raw.once('close', () => gone.abort())
     const answer = await forward(to, {

@@ -73,7 +73,7 @@ export class ReceivedCall implements Call {
 
 function goneSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const controller = new AbortController()
-  onceOver(request, response, () => {
+  onResponseOver(request, response, () => {
     if (!response.writableFinished) controller.abort()
   })
   return controller.signal
@@ -84,7 +84,7 @@ function goneSignal(request: IncomingMessage, response: ServerResponse): AbortSi
  * is not enough: a response that is queued behind earlier ones has no connection yet, so it emits none when the connection
  * is lost.
  */
-export function onceOver({ socket }: IncomingMessage, response: ServerResponse, callback: () => void): void {
+export function onResponseOver({ socket }: IncomingMessage, response: ServerResponse, callback: () => void): void {
   const over = (): void => {
     socket.off('close', over)
     response.off('close', over)

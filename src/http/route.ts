@@ -3,7 +3,7 @@ import type { Static, TSchema } from 'typebox'
 import type { BodyOf, BodyShape, Endpoint } from '../contract/endpoint.js'
 import type { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from './caller.js'
-import type { Elsewhere } from './forwarding.js'
+import type { RemoteNode } from './forwarding.js'
 
 type StaticOr<Schema, Otherwise> = Schema extends TSchema
   ? TSchema extends Schema
@@ -93,7 +93,7 @@ export interface Route {
    * Finds the node that answers a request; `undefined`: this node. Only for endpoints with credentials. Omitted: this node
    * answers all requests.
    */
-  readonly elsewhere?: (request: Addressed) => Promise<Elsewhere | undefined>
+  readonly elsewhere?: (request: Addressed) => Promise<RemoteNode | undefined>
   /** Recognises credentials that only this route accepts, in addition to those of its endpoint. */
   readonly recognise?: (authorization: string | undefined, ip: string) => Caller | undefined
   /** Chooses the error for a body that is too large. Default: the given error. */

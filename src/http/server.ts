@@ -4,11 +4,11 @@ import type { Duplex } from 'node:stream'
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify'
 import {
   ClientMemoryBudget,
+  ConnectionLimiter,
   codeOf,
-  FewAtOnce,
+  OwnerConcurrency,
   randomSecret,
   type Service,
-  Strangers,
   systemClock,
 } from '../base/index.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
@@ -71,8 +71,8 @@ export class HttpServer implements Service {
   readonly #withRest: ReadonlyMap<string, readonly RawRest[]>
   readonly #connections: Connections
   readonly #memory: ClientMemoryBudget
-  readonly #large: FewAtOnce
-  readonly #strangers: Strangers
+  readonly #large: OwnerConcurrency
+  readonly #connectionLimiter: ConnectionLimiter
   readonly #heavy: HeavyRequests
   readonly #addresses: ClientAddresses
   readonly #app: FastifyInstance
@@ -83,14 +83,14 @@ export class HttpServer implements Service {
     this.name = `${settings.service} API`
     this.#settings = settings
     this.#memory = settings.memory ?? new ClientMemoryBudget()
-    this.#strangers = settings.strangers ?? new Strangers()
+    this.#connectionLimiter = settings.connectionLimiter ?? new ConnectionLimiter()
     this.#heavy = settings.heavy ?? new HeavyRequests()
     this.#mounted = [settings, settings.guests ?? { routes: [], bodyLimitBytes: 0 }].flatMap(
       ({ routes, bodyLimitBytes }) =>
         routes.map((route) => ({ route, bodyLimitBytes, path: parsePath(route.endpoint.path) })),
     )
     const limitBytes = Math.max(settings.bodyLimitBytes, settings.guests?.bodyLimitBytes ?? 0)
-    this.#large = new FewAtOnce(largeAtOnce(this.#memory, limitBytes))
+    this.#large = new OwnerConcurrency(largeAtOnce(this.#memory, limitBytes))
     this.#withRest = rawRests(this.#mounted)
     this.#addresses = new ClientAddresses(settings.trustedProxies ?? [])
     this.#connections = new Connections(Math.min(LEFTOVER_TIMEOUT_MS, settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS))
@@ -108,7 +108,7 @@ export class HttpServer implements Service {
       clock: systemClock,
       sweepMs: SWEEP_MS,
       onOpen: (connection) => {
-        this.#strangers.admit(connection)
+        this.#connectionLimiter.admit(connection)
         this.#connections.add(connection)
       },
       serve: (request, response) => void this.#app.server.emit('request', request, response),
@@ -186,7 +186,7 @@ export class HttpServer implements Service {
   #prepare(): void {
     this.#connections.follow(this.#app.server)
     paceRequests(this.#app.server)
-    this.#app.server.on('connection', (connection) => this.#strangers.admit(connection))
+    this.#app.server.on('connection', (connection) => this.#connectionLimiter.admit(connection))
     const { hosts } = this.#settings
     if (hosts) {
       // The node that passed a request on has checked it against its own names.
@@ -244,7 +244,7 @@ export class HttpServer implements Service {
       bodyLimits,
       memory: this.#memory,
       large: this.#large,
-      strangers: this.#strangers,
+      connectionLimiter: this.#connectionLimiter,
       heavy: this.#heavy,
       onForward: this.#settings.onForward,
     })

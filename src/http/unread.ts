@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type MemoryConsumer, WORTH_NOTING_BYTES } from '../base/index.js'
+import { type MemoryConsumer, MIN_REPORTED_BYTES } from '../base/index.js'
 import { arrivalOf } from './caller.js'
-import { onceOver } from './received-call.js'
+import { onResponseOver } from './received-call.js'
 
 /**
  * Counts a long answer in the memory budget of all clients for as long as its client has not read it. Call it after the
  * whole answer is written. A client that is evicted loses its connection, and with it the rest of the answer.
  */
 export function countUnread(request: IncomingMessage, response: ServerResponse, bytes: number): void {
-  if (bytes < WORTH_NOTING_BYTES || response.writableFinished) return
+  if (bytes < MIN_REPORTED_BYTES || response.writableFinished) return
   const { memory, caller, ip } = arrivalOf(request)
   const { socket } = request
   const unread: MemoryConsumer = {
@@ -18,6 +18,6 @@ export function countUnread(request: IncomingMessage, response: ServerResponse, 
     },
     evict: () => void socket.destroy(),
   }
-  onceOver(request, response, () => memory.remove(unread))
+  onResponseOver(request, response, () => memory.remove(unread))
   memory.grow(unread, bytes)
 }

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { isObject, nearest } from '../base/index.js'
+import { isObject, nearestWord } from '../base/index.js'
 import { PATTERN_IN_WORDS } from '../contract/endpoint.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
@@ -197,7 +197,7 @@ function describeUnknown(error: ErrorObject, place: ValuePlace): string {
   const name = String(error.params.additionalProperty)
   const parent = error.parentSchema as { properties?: Record<string, unknown> } | undefined
   const known = Object.keys(parent?.properties ?? {})
-  const guess = nearest(name, known)
+  const guess = nearestWord(name, known)
   const hint = guess ? ` Did you mean \`${guess}\`?` : ''
   return `${fieldName(`${error.instancePath}/${name}`, place)} is not known here.${hint} Known: ${known.join(', ')}.`
 }

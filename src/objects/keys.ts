@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { dirname, join } from 'node:path'
-import { readFileIfThere, replaceFile, Turns } from '../base/index.js'
+import { readFileIfThere, replaceFile, TasksByKey } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
 /** The file of the keys in the data directory, one a line. The first one encrypts; all of them decrypt. */
@@ -25,7 +25,7 @@ export class BackupKeys {
   readonly isNew: boolean
   #keys: readonly BackupKey[]
   /** Writes of the file run one after the other. */
-  readonly #writes = new Turns()
+  readonly #writes = new TasksByKey()
 
   private constructor(dataDir: string, keys: readonly BackupKey[]) {
     this.#dataDir = dataDir

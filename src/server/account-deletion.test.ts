@@ -44,7 +44,7 @@ async function scene(openStore: OpenStore, depsFor: (busyId: string) => Deletion
   })
   accounts.operator.watch({
     onSuspension: async () => undefined,
-    onChangeElsewhere: async () => undefined,
+    onChangeByOtherNode: async () => undefined,
     onDeletion: (accountId) => deletion.complete(accountId),
   })
   onTestFinished(async () => {
@@ -102,7 +102,7 @@ it('a deletion leaves nothing of an account whose databases are created, changed
   })
   accounts.operator.watch({
     onSuspension: async () => undefined,
-    onChangeElsewhere: async () => undefined,
+    onChangeByOtherNode: async () => undefined,
     onDeletion: (accountId) => deletion.complete(accountId),
   })
   const kept = await create(server)

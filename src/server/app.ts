@@ -14,7 +14,7 @@ import {
 } from '../base/index.js'
 import type { Cluster } from '../cluster/index.js'
 import type { Config } from '../config/index.js'
-import { PASSED_SERVICES } from '../gateway/index.js'
+import { FORWARDED_SERVICES } from '../gateway/index.js'
 import type { Readiness } from '../http/index.js'
 import type { Exporting } from '../opentelemetry/index.js'
 import type { OnAttempt, Queue, QueueRest } from '../queue/index.js'
@@ -120,7 +120,7 @@ class Server implements App {
     this.#composed.cluster.open()
     this.#composed.readiness.started()
     // Collects the garbage of the start itself, unless clients keep the server busy.
-    this.#composed.memory.noteIdle()
+    this.#composed.memory.reportIdle()
   }
 }
 
@@ -147,7 +147,7 @@ function compose(foundations: Foundations, options: AppOptions, exporting: Expor
   const accept = (stream: Duplex, ip: string): void => management.accept(stream, ip)
   cluster.serve('management', accept, () => management.isServing)
   const { gateway, backups, memory, readiness } = dataPlane
-  for (const service of PASSED_SERVICES) {
+  for (const service of FORWARDED_SERVICES) {
     const pass = (stream: Duplex, ip: string, detail: string): void => gateway.accept(service, stream, ip, detail)
     cluster.serve(service, pass, () => gateway.isServing)
   }

@@ -40,7 +40,7 @@ export function composeDatabases(foundations: Foundations, accounts: Accounts, d
     clock: databaseClock,
     onCounted: countUse(foundations.meters.activity),
     onServing: (databaseId) => gatewayPort.target.openDatabase(databaseId),
-    onAsleep: () => memory.noteIdle(),
+    onAsleep: () => memory.reportIdle(),
     traffic: trafficThrough(gatewayPort),
   })
   databasesPort.bind(databases)
@@ -110,11 +110,11 @@ function trafficThrough(gateway: Port<Gateway>): Parameters<typeof createDatabas
     hold: (databaseId) => gateway.target.holdEngines(databaseId),
     proceed: (databaseId) => gateway.target.proceed(databaseId),
     isReceiving: (databaseId) => gateway.target.isReceiving(databaseId),
-    abortIncomplete: (databaseId) => gateway.target.breakOff(databaseId),
-    disconnectClients: (databaseId) => gateway.target.sendAway(databaseId),
+    abortIncomplete: (databaseId) => gateway.target.abortIncomplete(databaseId),
+    disconnectClients: (databaseId) => gateway.target.disconnectClients(databaseId),
     reads: {
       allow: (databaseId, outstanding) => gateway.target.allowReads(databaseId, outstanding),
-      note: (databaseId, totals) => gateway.target.noteReads(databaseId, totals),
+      note: (databaseId, totals) => gateway.target.countReads(databaseId, totals),
     },
   }
 }
@@ -138,7 +138,7 @@ function composeGateway(foundations: Foundations, { fleet, databases, readiness 
     replicasHere: databases.others.replicas,
     usage: databases.usage,
     home: databases.others.standbys,
-    breakOff: (databaseId) => breakOff(fleet, databaseId, logger),
+    restartEngine: (databaseId) => restartEngine(fleet, databaseId, logger),
     hasSpace: () => fleet.hasSpace,
     onLackOfSpace: () => fleet.reportNoSpace(),
     clock: systemClock,
@@ -147,12 +147,12 @@ function composeGateway(foundations: Foundations, { fleet, databases, readiness 
     readiness,
     tracer: foundations.tracer,
     memory: foundations.clientMemory,
-    strangers: foundations.strangers,
+    connectionLimiter: foundations.connectionLimiter,
   })
 }
 
 /** Ends the engine of a database that a script blocks; the fleet restarts it. Returns whether an engine was ended. */
-function breakOff(fleet: Fleet, databaseId: string, logger: Logger): boolean {
+function restartEngine(fleet: Fleet, databaseId: string, logger: Logger): boolean {
   const isEnded = fleet.killPrimary(databaseId)
   if (isEnded) logger.warn('engine_script_ended', { databaseId })
   return isEnded

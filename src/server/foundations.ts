@@ -1,4 +1,4 @@
-import type { ClientMemoryBudget, Strangers } from '../base/index.js'
+import type { ClientMemoryBudget, ConnectionLimiter } from '../base/index.js'
 import type { Cluster } from '../cluster/index.js'
 import type { Config } from '../config/index.js'
 import type { DatabasesDeps, loadPlans } from '../databases/index.js'
@@ -26,7 +26,7 @@ export interface Foundations {
   /** Why this node of a cluster should get no requests now. */
   readonly notReady: () => NotReady | undefined
   readonly clientMemory: ClientMemoryBudget
-  readonly strangers: Strangers
+  readonly connectionLimiter: ConnectionLimiter
   readonly heavy: HeavyRequests
   readonly meters: ServerMeters
   /** The object storage where backups are kept besides the disk. */

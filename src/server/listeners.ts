@@ -102,7 +102,7 @@ function listenerSettings(
   accounts: Accounts,
   service: HttpSettings['service'],
 ) {
-  const { config, logger, problems, readiness, clientMemory: memory, strangers, heavy } = foundations
+  const { config, logger, problems, readiness, clientMemory: memory, connectionLimiter, heavy } = foundations
   return {
     service,
     host: config.host,
@@ -111,7 +111,7 @@ function listenerSettings(
     docsFolder: docsFolder(),
     authenticator: accounts,
     memory,
-    strangers,
+    connectionLimiter,
     heavy,
     problems,
     version: VERSION,

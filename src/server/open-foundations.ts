@@ -1,4 +1,4 @@
-import { ClientMemoryBudget, type Clock, Strangers, systemClock } from '../base/index.js'
+import { ClientMemoryBudget, type Clock, ConnectionLimiter, systemClock } from '../base/index.js'
 import type { Config } from '../config/index.js'
 import { loadPlans, refuseLostStore } from '../databases/index.js'
 import { type EngineInfo, probeEngine } from '../fleet/index.js'
@@ -80,7 +80,7 @@ export async function openFoundations(config: Config, options: FoundationOptions
     heavy: new HeavyRequests(),
     meters,
     clientMemory,
-    strangers: strangersOf(logger),
+    connectionLimiter: strangersOf(logger),
     tracer: exporting?.tracer,
     objectStorage: await openBackupStorage(config, storageVariables, problems, logger),
     serviceBackupPlace: serviceBackupPlaces(config, storageVariables),
@@ -88,9 +88,9 @@ export async function openFoundations(config: Config, options: FoundationOptions
   return { foundations, exporting, closeStores: close }
 }
 
-function strangersOf(logger: Logger): Strangers {
-  return new Strangers({
-    onClosed: (connections) => logger.warn('strangers_closed', { connections }),
+function strangersOf(logger: Logger): ConnectionLimiter {
+  return new ConnectionLimiter({
+    onUnauthenticatedClosed: (connections) => logger.warn('strangers_closed', { connections }),
     // The owner of a connection to a database at another node is a token, because its account is not known here.
     onOwnerLimited: (owner, connections) =>
       logger.warn('connections_limited', { connections, ...(owner.startsWith('acc_') && { accountId: owner }) }),

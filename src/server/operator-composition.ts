@@ -117,7 +117,7 @@ function composeDeletion({ store, logger }: Foundations, { accounts, databases, 
   }
   accounts.operator.watch({
     onSuspension: follow,
-    onChangeElsewhere: follow,
+    onChangeByOtherNode: follow,
     onDeletion: (only) => {
       queue.accountsChanged()
       return deletion.complete(only).finally(() => queue.accountsChanged())

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type Database from 'better-sqlite3'
-import { neverCollected } from '../garbage-collection.js'
+import { keepForever } from '../garbage-collection.js'
 import type { SqliteDatabase, SqliteOpening, SqliteStatement } from './types.js'
 
 /** This Node has no driver of its own, and the package is missing or was not compiled for it. */
@@ -23,13 +23,13 @@ export function loadBetterSqlite3(load: (id: string) => unknown = createRequire(
 /** Whether V8 may collect statements: safe on older versions of Node, which use this driver by default. */
 const MAY_COLLECT = Number.parseInt(process.versions.node, 10) < 24
 
-/** A file opened by better-sqlite3. Its objects are kept, see `neverCollected`. */
+/** A file opened by better-sqlite3. Its objects are kept, see `keepForever`. */
 export class BetterSqlite3Database implements SqliteDatabase {
   readonly #db: Database.Database
 
   constructor(Driver: typeof Database, path: string, { readOnly, mustExist, busyTimeoutMs }: Required<SqliteOpening>) {
     const options = { readonly: readOnly, fileMustExist: mustExist, timeout: busyTimeoutMs }
-    this.#db = neverCollected(opened(Driver, path, options))
+    this.#db = keepForever(opened(Driver, path, options))
   }
 
   get isOpen(): boolean {
@@ -46,7 +46,7 @@ export class BetterSqlite3Database implements SqliteDatabase {
 
   prepare(sql: string): SqliteStatement {
     const statement = this.#db.prepare(sql)
-    return (MAY_COLLECT ? statement : neverCollected(statement)) as SqliteStatement
+    return (MAY_COLLECT ? statement : keepForever(statement)) as SqliteStatement
   }
 
   close(): void {

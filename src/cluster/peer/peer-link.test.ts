@@ -8,7 +8,7 @@ import { buffer } from 'node:stream/consumers'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
-import { laySlowWire } from '../../../test/support/slow-wire.js'
+import { startSlowWire } from '../../../test/support/slow-wire.js'
 import { ClientMemoryBudget, type Clock, type MemoryConsumer, systemClock } from '../../base/index.js'
 import { makeAuthority, makePeerCertificate } from '../../certificates/index.js'
 import type { Store } from '../../store/index.js'
@@ -302,7 +302,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
       stream.on('drain', fill).on('error', () => undefined)
       fill()
     })
-    const wire = await laySlowWire(other.port)
+    const wire = await startSlowWire(other.port)
     const peer = { incarnation: 2, advertise: `127.0.0.1:${wire.port}` }
     const stream = await one.tunnel(peer, { service: 'port', ip: '192.0.2.7' })
     let [isLost, lagMs, bytes] = [false, 0, 0]

@@ -1,4 +1,4 @@
-import { FewAtOnce, type Timer } from '../../base/index.js'
+import { OwnerConcurrency, type Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Caller } from '../../http/index.js'
 import type { DatabasesDeps, SleepControl } from '../deps.js'
@@ -22,7 +22,7 @@ export class Jobs {
   readonly #deps: JobsDeps
   readonly #stop = new AbortController()
   readonly #active = new Set<Promise<unknown>>()
-  readonly #turns = new FewAtOnce(MOST_AT_ONCE)
+  readonly #turns = new OwnerConcurrency(MOST_AT_ONCE)
   /** Reject the promises that callers wait for. */
   readonly #callers = new Set<(error: Error) => void>()
 

@@ -19,7 +19,7 @@
 
 import { auditRow } from '../../accounts/index.js'
 import type * as accounts from '../../accounts/transactions/accounts.js'
-import { Turns, unreachable } from '../../base/index.js'
+import { TasksByKey, unreachable } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineSpec } from '../../fleet/index.js'
 import type { Caller } from '../../http/index.js'
@@ -48,7 +48,7 @@ export interface Changed {
 /** Carries out changes; see the top of this file. */
 export class Changer {
   readonly deps: ChangeDeps
-  readonly #turns = new Turns()
+  readonly #turns = new TasksByKey()
   readonly #transformations = new Set<Promise<unknown>>()
   /** Databases whose change may have begun in the store although its caller got an error. */
   readonly #lost = new UnconfirmedWork()

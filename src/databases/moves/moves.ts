@@ -1,4 +1,4 @@
-import { isObject, type Timer, Turns } from '../../base/index.js'
+import { isObject, TasksByKey, type Timer } from '../../base/index.js'
 import { BackupFiles } from '../backups/files.js'
 import type { ChangeDeps } from '../deps.js'
 import type { Homes } from '../homes.js'
@@ -23,7 +23,7 @@ export class Moves {
   readonly #running = new Map<string, Promise<void>>()
   /** Moves that were worked on since the last timed look. A move that made no progress waits for the next one. */
   readonly #tried = new Set<string>()
-  readonly #turns = new Turns()
+  readonly #turns = new TasksByKey()
   readonly #drain: Drain
   readonly #beforeCopy: ((databaseId: string) => Promise<void>)[] = []
   #timer: Timer | undefined

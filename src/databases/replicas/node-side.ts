@@ -1,4 +1,4 @@
-import { pause, type Timer, Turns } from '../../base/index.js'
+import { pause, TasksByKey, type Timer } from '../../base/index.js'
 import type { Incarnation, Moment } from '../../cluster/index.js'
 import { type Followed, HomeRelay, makeSpace, problemOf } from '../copies.js'
 import { engineSpecOf } from '../desired-engine.js'
@@ -43,7 +43,7 @@ export class NodeSide {
   /** The last beat of each home, by its name. */
   readonly #heard = new Map<string, { readonly incarnation: Incarnation; readonly sequence: number }>()
   /** Work on the files of each database, one after the other. */
-  readonly #work = new Turns()
+  readonly #work = new TasksByKey()
   #timer: Timer | undefined
 
   constructor(deps: NodeSideDeps) {

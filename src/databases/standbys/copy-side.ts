@@ -1,4 +1,4 @@
-import { pause, Turns } from '../../base/index.js'
+import { pause, TasksByKey } from '../../base/index.js'
 import { DEAD_AFTER_MS } from '../../cluster/index.js'
 import type { ReplicationPlace } from '../../fleet/index.js'
 import { HomeRelay, makeSpace, NoSpace, problemOf } from '../copies.js'
@@ -42,7 +42,7 @@ export class CopySide {
   /** When each home was last promised something, monotonic. */
   readonly #promisedMs = new Map<string, number>()
   /** Work on the copies, one after the other for each database. */
-  readonly #work = new Turns()
+  readonly #work = new TasksByKey()
 
   constructor(deps: StandbysDeps) {
     this.#deps = deps

@@ -86,7 +86,7 @@ function start(id: number, command: string, args: readonly string[]): void {
       if (!children.delete(id)) return
       report({ kind: 'exited', id, code, signal, output: output() })
       exitWhenDone()
-      memory.noteIdle()
+      memory.reportIdle()
     }
     child.once('close', reportExit)
     systemClock.after(LAST_LINES_MS, reportExit)

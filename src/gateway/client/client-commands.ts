@@ -210,14 +210,14 @@ export class ClientCommands implements FlowOwner {
     this.flow.group.send()
     const { maxRequestBytes: limitBytes } = this.parser.limits
     const error = refusal('request_too_large', { limitBytes, actualBytes: this.parser.actualBytes })
-    if (!this.#upload.breakOff(encodeError(errorText(error)))) this.#client.refuse(error)
+    if (!this.#upload.abort(encodeError(errorText(error)))) this.#client.refuse(error)
     this.#conclude(this.#beginSkip())
   }
 
   #onBroken(): void {
     this.flow.group.send()
     const problem = encodeError(`ERR ${this.parser.problem}`)
-    if (!this.#upload.breakOff(problem)) this.#client.lane.reply(problem)
+    if (!this.#upload.abort(problem)) this.#client.lane.reply(problem)
     this.hasEnded = true
   }
 }

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Strangers, Timer } from '../../base/index.js'
+import type { ConnectionLimiter, Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { closed } from '../../http/index.js'
 import { checkAddress, isAllowed } from '../allow-list.js'
@@ -10,9 +10,9 @@ import type { DatabaseGuard } from '../limits/database-guard.js'
 import { awaitOpening, beginsTls } from '../tls/opening.js'
 import { TlsFront } from '../tls/tls-front.js'
 import { asClientSocket, type ClientSocket } from './client-socket.js'
-import { type Doorway, turnAway } from './doorway.js'
 import { Inlet, takeInlets } from './inlet.js'
 import { listenError } from './listen-error.js'
+import { type PacedAcceptor, refuseConnection } from './paced-acceptor.js'
 import { Session } from './session.js'
 
 /** Collaborators and settings of all listeners. */
@@ -20,8 +20,8 @@ export interface ListenerOptions extends Omit<SessionDeps, 'siblings' | 'guard'>
   /** Limits and counts the commands of a database. */
   readonly guardOf: (database: ServedDatabase) => DatabaseGuard
   readonly settings: Pick<GatewaySettings, 'host' | 'tls'>
-  readonly doorway: Doorway
-  readonly strangers: Strangers
+  readonly acceptor: PacedAcceptor
+  readonly connectionLimiter: ConnectionLimiter
   /** Ids for CLIENT ID, each used once. */
   readonly nextClientId: () => number
 }
@@ -42,7 +42,7 @@ export class DatabaseListener {
   readonly #front: TlsFront | undefined
   readonly #sessions = new Set<Session>()
   /** The clients that have not logged in, oldest first. */
-  readonly #strangers = new Set<Session>()
+  readonly #unauthenticated = new Set<Session>()
   /** Every connection, including those still in their TLS handshake. */
   readonly #connections = new Set<Duplex>()
   #sweep: Timer | undefined
@@ -107,7 +107,7 @@ export class DatabaseListener {
     this.#sweep?.cancel()
     this.#front?.close()
     const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    this.#options.doorway.dismiss(this.#server)
+    this.#options.acceptor.forget(this.#server)
     const ended = [...this.#connections].map(closed)
     for (const session of this.#sessions) session.finish()
     const timer = this.#options.clock.after(graceMs, () => {
@@ -118,7 +118,7 @@ export class DatabaseListener {
   }
 
   /** Disconnects the clients. Commands without an answer get none. */
-  sendAway(): void {
+  disconnectClients(): void {
     for (const session of this.#sessions) session.hangUp()
   }
 
@@ -149,7 +149,7 @@ export class DatabaseListener {
 
   #newSessionDeps(): SessionDeps {
     const guard = this.#options.guardOf(this.#database)
-    guard.evictStranger = () => this.#evictStranger()
+    guard.evictUnauthenticated = () => this.#evictUnauthenticated()
     return { ...this.#options, guard, siblings: () => this.#sessions }
   }
 
@@ -175,15 +175,15 @@ export class DatabaseListener {
     if (front) {
       this.#server.on('connection', (connection) => this.#onConnection(connection, () => front.accept(connection)))
     } else takeInlets(this.#server, (inlet) => this.#onClearText(inlet))
-    this.#options.doorway.pace(this.#server)
+    this.#options.acceptor.pace(this.#server)
   }
 
   #onConnection(connection: ClientSocket, shakeHands: () => void): void {
     this.#track(connection)
-    this.#options.strangers.admit(connection)
+    this.#options.connectionLimiter.admit(connection)
     awaitOpening(connection, this.#options, ({ kind }) => {
       if (kind === 'tls') shakeHands()
-      else turnAway(connection, new HomeportError('tls_required', {}))
+      else refuseConnection(connection, new HomeportError('tls_required', {}))
     })
   }
 
@@ -215,17 +215,18 @@ export class DatabaseListener {
     try {
       checkAddress(this.database, socket.remoteAddress)
       this.#deps.guard.checkClientLimit()
-      if (!this.#options.strangers.mayKeep(this.database.owner ?? '')) throw new HomeportError('too_many_clients', {})
+      if (!this.#options.connectionLimiter.mayAddPersistent(this.database.owner ?? ''))
+        throw new HomeportError('too_many_clients', {})
       return true
     } catch (error) {
-      turnAway(socket, error)
+      refuseConnection(socket, error)
       return false
     }
   }
 
   /** Disconnects the oldest client that has not logged in. Returns whether there was one. */
-  #evictStranger(): boolean {
-    const [oldest] = this.#strangers
+  #evictUnauthenticated(): boolean {
+    const [oldest] = this.#unauthenticated
     if (!oldest) return false
     this.#leave(oldest)
     oldest.refuse(new HomeportError('too_many_clients', {}))
@@ -235,7 +236,7 @@ export class DatabaseListener {
 
   #leave(session: Session): void {
     if (!this.#sessions.delete(session)) return
-    this.#strangers.delete(session)
+    this.#unauthenticated.delete(session)
     this.#deps.guard.countConnection(-1)
   }
 
@@ -245,11 +246,11 @@ export class DatabaseListener {
     const { socket } = inlet
     this.#connections.add(socket)
     this.#sessions.add(session)
-    this.#strangers.add(session)
-    this.#options.strangers.admit(socket)
+    this.#unauthenticated.add(session)
+    this.#options.connectionLimiter.admit(socket)
     inlet.onLogin = () => {
-      this.#strangers.delete(session)
-      this.#options.strangers.keep(socket, this.database.owner ?? '')
+      this.#unauthenticated.delete(session)
+      this.#options.connectionLimiter.markPersistent(socket, this.database.owner ?? '')
     }
     deps.guard.countConnection(1)
     this.#scheduleSweep()

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Clock, Strangers } from '../../base/index.js'
+import type { Clock, ConnectionLimiter } from '../../base/index.js'
 import type { CertificateSource } from '../../certificates/index.js'
 import { HomeportError, isError } from '../../contract/errors/errors.js'
 import type { ClientAddress, GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
@@ -9,9 +9,9 @@ import type { Opening } from '../tls/opening.js'
 import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
 import { asClientSocket } from './client-socket.js'
-import { type Doorway, turnAway } from './doorway.js'
+import { ForwardedClients } from './forwarded-clients.js'
 import { listenError } from './listen-error.js'
-import { PassedClients } from './passed-clients.js'
+import { type PacedAcceptor, refuseConnection } from './paced-acceptor.js'
 
 /** Serves the clients of one database. */
 export interface Adopter {
@@ -26,8 +26,8 @@ export interface DomainListenerOptions {
   readonly settings: Pick<GatewaySettings, 'host'>
   readonly port: number
   readonly certificates: CertificateSource
-  readonly doorway: Doorway
-  readonly strangers: Strangers
+  readonly acceptor: PacedAcceptor
+  readonly connectionLimiter: ConnectionLimiter
   readonly clock: Clock
   readonly logger: GatewayLogger
   /** Finds the database of a server name. */
@@ -50,7 +50,7 @@ export class DomainListener {
   readonly #server: Server
   /** Connections that no database has adopted yet. */
   readonly #connections = new Set<Socket>()
-  readonly #passed = new PassedClients()
+  readonly #passed = new ForwardedClients()
   readonly #refusal: TlsRefusal
 
   constructor(options: DomainListenerOptions) {
@@ -78,7 +78,7 @@ export class DomainListener {
       this.#server.once('error', onError)
       this.#server.listen({ port, host: settings.host, backlog: BACKLOG }, () => {
         this.#server.off('error', onError)
-        this.#options.doorway.pace(this.#server)
+        this.#options.acceptor.pace(this.#server)
         resolve()
       })
     })
@@ -86,8 +86,8 @@ export class DomainListener {
 
   /** Serves a client that another node has accepted. Here it counts as a stranger until it has logged in. */
   accept(connection: Duplex, client: ClientAddress): void {
-    const { settings, strangers } = this.#options
-    strangers.admit(asClientSocket(connection, client, { ip: settings.host, port: this.port }))
+    const { settings, connectionLimiter } = this.#options
+    connectionLimiter.admit(asClientSocket(connection, client, { ip: settings.host, port: this.port }))
     awaitOpening(connection, this.#options, (opening) => {
       const adopter = this.#adopterOf(opening)
       if (adopter) adopter.adoptFor(client, connection)
@@ -102,13 +102,13 @@ export class DomainListener {
   async close(graceMs: number): Promise<void> {
     this.#refusal.close()
     const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    this.#options.doorway.dismiss(this.#server)
+    this.#options.acceptor.forget(this.#server)
     for (const connection of this.#connections) if (!this.#passed.has(connection)) connection.destroy()
     await Promise.all([isClosed, this.#passed.close(graceMs, this.#options.clock)])
   }
 
   #onConnection(connection: Socket): void {
-    this.#options.strangers.admit(connection)
+    this.#options.connectionLimiter.admit(connection)
     this.#connections.add(connection)
     connection.on('close', () => this.#connections.delete(connection))
     awaitOpening(connection, this.#options, (opening) => this.#route(connection, opening))
@@ -116,7 +116,7 @@ export class DomainListener {
 
   #route(connection: Socket, opening: Opening): void {
     if (opening.kind === 'clear') {
-      turnAway(connection, new HomeportError('tls_required', {}))
+      refuseConnection(connection, new HomeportError('tls_required', {}))
       return
     }
     const adopter = this.#adopterOf(opening)
@@ -143,7 +143,7 @@ export class DomainListener {
         throw new HomeportError('node_unreachable', { node: home.node }, { cause })
       })
       // From now on the home counts the client.
-      this.#options.strangers.know(connection)
+      this.#options.connectionLimiter.markAuthenticated(connection)
       stream.on('data', () => this.#options.reads?.sawPrimary({ kind: 'name', serverName: serverName ?? '' }))
       this.#passed.join(connection, stream)
     } catch (error) {

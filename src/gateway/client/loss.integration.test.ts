@@ -118,7 +118,7 @@ it('the gateway opens a port that another program held once it is free', async (
     )
   await waitFor(isOpen, { what: 'the port to be opened' })
   await new RawClient(port).login()
-  rig.gateway.sendAway('db-two')
+  rig.gateway.disconnectClients('db-two')
   await once(passed, 'end')
   expect(answers).toBe('+OK\r\n+PONG\r\n')
 })

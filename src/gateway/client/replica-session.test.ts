@@ -10,7 +10,7 @@ const NO_READS: ReplicaSessionDeps['reads'] = {
   mayRead: () => false,
   take: () => false,
   note: () => {},
-  passed: () => {},
+  countForwarded: () => {},
   sawPrimary: () => {},
 }
 

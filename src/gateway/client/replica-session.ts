@@ -16,7 +16,7 @@ import { firstWords, HomeView } from './home-view.js'
 /** The collaborators of a session. `fault` closes the connection of the client. */
 export interface ReplicaSessionDeps extends FaultOwner {
   readonly databaseId: string
-  readonly reads: Pick<ReadsHere, 'lane' | 'mayRead' | 'take' | 'note' | 'passed' | 'sawPrimary'>
+  readonly reads: Pick<ReadsHere, 'lane' | 'mayRead' | 'take' | 'note' | 'countForwarded' | 'sawPrimary'>
   /** Disconnects the client when too much memory is held for all clients of the server. */
   readonly memory: Pick<ClientMemoryBudget, 'grow' | 'remove'>
   /** Monotonic time, milliseconds. */
@@ -210,7 +210,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
     const { users, hasUnknownUser, protocol } = this.#view
     const by = { kind: 'port', databaseId } as const
     if (this.#state === 'raw' || hasUnknownUser) reads.sawPrimary(by)
-    else reads.passed(by)
+    else reads.countForwarded(by)
     for (const user of users) reads.lane({ databaseId, user, protocol })?.sawPrimary()
     if (this.#finalError) this.#end(this.#finalError)
   }

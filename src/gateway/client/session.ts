@@ -1,4 +1,4 @@
-import { type MemoryConsumer, type Timer, WORTH_NOTING_BYTES } from '../../base/index.js'
+import { type MemoryConsumer, MIN_REPORTED_BYTES, type Timer } from '../../base/index.js'
 import type { HomeportError } from '../../contract/errors/errors.js'
 import type { CommandFrame, SessionDeps } from '../commands/command-context.js'
 import { ClientControl } from '../commands/sibling-control.js'
@@ -195,7 +195,7 @@ export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
   #onData(memory: Buffer, length: number): void {
     this.outlet.received(length)
     this.#commands.receive(memory, length)
-    if (this.heldBytes > WORTH_NOTING_BYTES) this.deps.memory.grow(this, length)
+    if (this.heldBytes > MIN_REPORTED_BYTES) this.deps.memory.grow(this, length)
   }
 
   #finishReplies(): void {

@@ -5,7 +5,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { Redis } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, freePort, tempDir, waitFor } from '../../../test/support/index.js'
-import { Strangers } from '../../base/index.js'
+import { ConnectionLimiter } from '../../base/index.js'
 import { ChangingCertificate, fixedCertificate, type KeyPair, makeAuthority } from '../../certificates/index.js'
 import { makeClientCertificate } from '../testing/client-certificate.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
@@ -95,23 +95,23 @@ describe('a database with TLS', () => {
   })
 
   it('closes connections without a handshake or a login when there are too many, and no others', async () => {
-    const strangers = new Strangers({ most: 4 })
-    const rig = await startRig({ tls: true }, fixedCertificate(pair), undefined, [], { strangers })
+    const connectionLimiter = new ConnectionLimiter({ most: 4 })
+    const rig = await startRig({ tls: true }, fixedCertificate(pair), undefined, [], { connectionLimiter })
     const client = await new TlsClient({ port: rig.port }).login()
     const asked = await fetch(`${rig.restUrl}/ping`, { headers: { authorization: `Bearer ${CREDENTIALS.token}` } })
-    expect([asked.status, strangers.size]).toEqual([200, 0])
+    expect([asked.status, connectionLimiter.size]).toEqual([200, 0])
     const secure = new TlsClient({ port: rig.port })
     await waitFor(() => secure.socket.authorized, { what: 'a handshake' })
     const silent = Array.from({ length: 3 }, () => new RawClient(rig.port))
-    await waitFor(() => strangers.size === 4, { what: 'all of them to be accepted' })
+    await waitFor(() => connectionLimiter.size === 4, { what: 'all of them to be accepted' })
     const overRest = Array.from({ length: 4 }, () => new RawClient(rig.gateway.restPort))
     await secure.expectRefused()
     for (const each of silent) await each.expectClosed()
-    expect(strangers.size).toBe(4)
+    expect(connectionLimiter.size).toBe(4)
     client.socket.write('PING\r\n')
     await client.expect('+PONG\r\n')
     for (const each of overRest) each.socket.destroy()
-    await waitFor(() => strangers.size === 0, { what: 'those that have left to be forgotten' })
+    await waitFor(() => connectionLimiter.size === 0, { what: 'those that have left to be forgotten' })
     // While no other account needs files, this one may have twice its share of a quarter.
     for (let more = 0; more < 7; more++) await new TlsClient({ port: rig.port }).login()
     await new TlsClient({ port: rig.port }).expect('-ERR max concurrent connections exceeded\r\n')
@@ -212,14 +212,14 @@ describe('a database that requires client certificates', () => {
 
 describe('the shared port', () => {
   const nameOf = (slug: string): string => `${slug}.${DOMAIN}`
-  const strangers = new Strangers()
+  const connectionLimiter = new ConnectionLimiter()
   let rig: Rig
   let port: number
 
   beforeAll(async () => {
     rig = await startRig({ tls: true, serverName: nameOf('one') }, fixedCertificate(pair), undefined, [], {
       domainPort: 0,
-      strangers,
+      connectionLimiter,
     })
     port = rig.gateway.domainPort ?? 0
     const elsewhere = { ...rig.database, databaseId: 'db-two', serverName: nameOf('two'), port: await freePort() }
@@ -238,16 +238,16 @@ describe('the shared port', () => {
   })
 
   it('counts a client that another node passes on as a stranger until it logs in', async () => {
-    const { size } = strangers
+    const { size } = connectionLimiter
     const [wire, far] = duplexPair()
     rig.gateway.accept('redis', far, '192.0.2.7', '4000')
-    expect(strangers.size).toBe(size + 1)
+    expect(connectionLimiter.size).toBe(size + 1)
     const client = new TlsClient({ socket: wire, servername: nameOf('one') })
     await waitFor(() => client.socket.authorized, { what: 'the handshake' })
-    expect(strangers.size).toBe(size + 1)
+    expect(connectionLimiter.size).toBe(size + 1)
     client.socket.write(`AUTH ${CREDENTIALS.password}\r\nCLIENT INFO\r\n`)
     await waitFor(() => client.received.includes(' addr=192.0.2.7:4000 '), { what: 'the address of the client' })
-    expect(strangers.size).toBe(size)
+    expect(connectionLimiter.size).toBe(size)
   })
 
   it('keeps the own port of the database open', async () => {

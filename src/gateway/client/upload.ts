@@ -100,7 +100,7 @@ export class Upload implements ReplySink {
 
   #notePart(partAtMs: number | undefined): void {
     const { dedicated } = this.#context.lane
-    if (dedicated) dedicated.link.partAtMs = partAtMs
+    if (dedicated) dedicated.link.lastPartAtMs = partAtMs
   }
 
   #sent(command: ServedCommand): void {
@@ -113,7 +113,7 @@ export class Upload implements ReplySink {
   }
 
   /** Ends a command that cannot be completed. The client gets `reply`. @returns false when no large command is active. */
-  breakOff(reply: Buffer): boolean {
+  abort(reply: Buffer): boolean {
     const state = this.#state
     this.#state = { kind: 'none' }
     switch (state.kind) {

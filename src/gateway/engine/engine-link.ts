@@ -38,7 +38,7 @@ export class EngineLink {
   /** Whether a client knows the engine's client id of this connection. Commands that name the id are meant for it. */
   isIdKnown = false
   /** While a command is sent in parts: time of the last part, monotonic milliseconds. Undefined between commands. */
-  partAtMs: number | undefined
+  lastPartAtMs: number | undefined
   /** The user and protocol. A change applies from the next connection on; the current one needs a HELLO (`introduce`). */
   identity: LinkIdentity
 
@@ -159,14 +159,14 @@ export class EngineLink {
 
   /** Whether a client is sending a command whose beginning the engine has. False if nothing has come for a second. */
   get isReceiving(): boolean {
-    return this.partAtMs !== undefined && performance.now() - this.partAtMs < STALLED_MS
+    return this.lastPartAtMs !== undefined && performance.now() - this.lastPartAtMs < STALLED_MS
   }
 
   /** Whether the engine has answered every command, except those that wait for an event or whose rest does not come. */
   get isSettled(): boolean {
     const { kind } = this.#state
     if (kind !== 'ready') return kind !== 'greeting'
-    if (this.#stream || this.awaited === 'event' || this.partAtMs !== undefined) return !this.isReceiving
+    if (this.#stream || this.awaited === 'event' || this.lastPartAtMs !== undefined) return !this.isReceiving
     return this.#isAnswered
   }
 
@@ -180,7 +180,7 @@ export class EngineLink {
    * for the next connection. Does nothing while a command is sent in parts.
    */
   hold(): void {
-    if (this.#state.kind === 'ready' && this.partAtMs === undefined) this.#outgoing.hold()
+    if (this.#state.kind === 'ready' && this.lastPartAtMs === undefined) this.#outgoing.hold()
   }
 
   /** Sends the commands that have waited since `hold`. */
@@ -305,7 +305,7 @@ export class EngineLink {
   #leave(next: LinkState, error: HomeportError, kept = 0): void {
     const last = this.#state
     this.#state = next
-    this.partAtMs = undefined
+    this.lastPartAtMs = undefined
     this.#held?.clear()
     this.replyLimits.held?.release()
     this.#outgoing.disconnect()

@@ -229,10 +229,10 @@ export class Lanes {
   }
 
   /** Ends commands that the engines have only in part. They have no effect. Clients get no answer, or over REST an error. */
-  breakOff(databaseId: string): void {
+  abortIncomplete(databaseId: string): void {
     for (const { all } of this.#groupsOf(databaseId)) {
       for (const link of [...all]) {
-        if (link.partAtMs === undefined) continue
+        if (link.lastPartAtMs === undefined) continue
         all.delete(link)
         link.destroy(new HomeportError('home_not_ready', {}))
         link.onLost()

@@ -1,8 +1,8 @@
 import { duplexPair } from 'node:stream'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
-import { Strangers } from '../../base/index.js'
-import type { Elsewhere } from '../../http/index.js'
+import { ConnectionLimiter } from '../../base/index.js'
+import type { RemoteNode } from '../../http/index.js'
 import { CREDENTIALS, RawClient, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
@@ -69,7 +69,7 @@ describe('releasing the connections to an engine', () => {
     await waitFor(() => rig.gateway.holdEngines('db-one'), { what: 'nothing more to come of it' })
     transacting.send('EXEC\r\n')
     await (await client()).send('INCR a\r\n').expect(':1\r\n')
-    rig.gateway.breakOff('db-one')
+    rig.gateway.abortIncomplete('db-one')
     await uploader.expectClosed()
     expect(uploader.received).toBe('')
     rig.gateway.proceed('db-one')
@@ -80,7 +80,7 @@ describe('releasing the connections to an engine', () => {
 
   it('lets the next home answer the REST requests that wait, each once', async () => {
     const next = await startRig()
-    let home: Elsewhere | undefined
+    let home: RemoteNode | undefined
     const otherNodes = {
       byToken: async () => home,
       movedTo: () => home,
@@ -119,7 +119,7 @@ describe('releasing the connections to an engine', () => {
         return near
       },
     }
-    old.gateway.sendAway('db-one')
+    old.gateway.disconnectClients('db-one')
     old.directory.remove('db-one')
     const answers = (await Promise.all(waiting)).flat() as { result: number }[]
     expect(answers).toEqual(Array(4).fill({ result: expect.any(Number) }))
@@ -131,7 +131,7 @@ describe('releasing the connections to an engine', () => {
     let arrive = (): void => {}
     const moving = new Promise<void>((resolve) => (arrive = resolve))
     let asked = 0
-    const strangers = new Strangers()
+    const connectionLimiter = new ConnectionLimiter()
     const otherNodes = {
       byToken: async () => undefined,
       movedTo: () => undefined,
@@ -141,7 +141,7 @@ describe('releasing the connections to an engine', () => {
       },
       byServerName: async () => undefined,
     }
-    const here = await startRig({}, undefined, undefined, [], { otherNodes, strangers })
+    const here = await startRig({}, undefined, undefined, [], { otherNodes, connectionLimiter })
     const served = here.directory.find('db-one') ?? expect.fail()
     here.directory.remove('db-one')
     const gone = new AbortController()
@@ -149,7 +149,7 @@ describe('releasing the connections to an engine', () => {
     fetch(`${here.restUrl}/subscribe/news`, request).catch(() => undefined)
     await waitFor(() => asked === 1, { what: 'the request' })
     gone.abort()
-    await waitFor(() => strangers.size === 0, { what: 'the gateway to see that the client has gone' })
+    await waitFor(() => connectionLimiter.size === 0, { what: 'the gateway to see that the client has gone' })
     here.directory.put(served)
     arrive()
     await new Promise(setImmediate)

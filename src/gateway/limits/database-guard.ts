@@ -29,7 +29,7 @@ export interface GuardOptions {
   /** Sends commands to the engine on a new connection. */
   readonly interrupt: (commands: string, count: number) => Promise<string>
   /** See `ScriptWatchOptions`. */
-  readonly breakOff: () => boolean
+  readonly restartEngine: () => boolean
   /** See `ScriptWatchOptions`. */
   readonly runsScript: () => 'surely' | 'perhaps' | 'no'
   /** Whether the engines' disk has space for more data. */
@@ -82,7 +82,7 @@ export class DatabaseGuard {
   /** The clients that run MONITOR. */
   readonly monitors = new Monitors()
   /** Disconnects a client that has not logged in. Returns whether there was one. */
-  evictStranger: () => boolean = () => false
+  evictUnauthenticated: () => boolean = () => false
   /** CLIENT PAUSE. */
   readonly pause: CommandPause
   readonly #pending = new PendingWatch()
@@ -172,7 +172,7 @@ export class DatabaseGuard {
   checkClientLimit(): void {
     if (this.meter.connections < (this.#database.maxClients ?? DEFAULT_MAX_CLIENTS)) return
     this.meter.refusedClients++
-    if (!this.evictStranger()) throw new HomeportError('too_many_clients', {})
+    if (!this.evictUnauthenticated()) throw new HomeportError('too_many_clients', {})
   }
 
   /** Whether the database accepts commands at all; `inspect` checks the limits of single commands. */
@@ -204,7 +204,7 @@ export class DatabaseGuard {
   }
 
   /** Counts reads that another node has answered. They keep the database awake. */
-  noteReads({ commands, bytesIn, bytesOut }: ReadsElsewhere): void {
+  countReads({ commands, bytesIn, bytesOut }: ReadsElsewhere): void {
     for (const [name, count] of commands) {
       const command = findRow(name)
       if (command) this.count(command, count)

@@ -16,8 +16,8 @@ export interface GuardsOptions {
   readonly clock: Clock
   readonly directory: Pick<DatabaseDirectory, 'find'>
   readonly lanes: () => Lanes
-  /** See `GatewayOptions.breakOff`. */
-  readonly breakOff?: ((databaseId: string) => boolean) | undefined
+  /** See `GatewayOptions.restartEngine`. */
+  readonly restartEngine?: ((databaseId: string) => boolean) | undefined
   /** See `GuardOptions.hasSpace`. */
   readonly hasSpace?: (() => boolean) | undefined
   /** See `GuardOptions.onLackOfSpace`. */
@@ -69,7 +69,7 @@ export class Guards {
   }
 
   #newGuard(database: ServedDatabase): DatabaseGuard {
-    const { usage, clock, lanes, breakOff, hasSpace = () => true, onLackOfSpace = () => {} } = this.#options
+    const { usage, clock, lanes, restartEngine, hasSpace = () => true, onLackOfSpace = () => {} } = this.#options
     const { databaseId } = database
     const key: LaneKey = { databaseId, user: 'default', protocol: 2 }
     const observer: LaneKey = { ...key, user: OBSERVER }
@@ -79,7 +79,7 @@ export class Guards {
       ask: (command) => askOver(lanes().shared(observer))(command),
       listFunctions: () => askOver(lanes().shared(key))(FUNCTION_LIST),
       interrupt: async (commands, count) => (await lanes().interrupt(key, commands, count)).toString('latin1'),
-      breakOff: () => breakOff?.(databaseId) ?? false,
+      restartEngine: () => restartEngine?.(databaseId) ?? false,
       runsScript: () => lanes().runsScript(databaseId),
       hasSpace,
       onLackOfSpace,

@@ -44,7 +44,7 @@ function watched(
         asked.push(commands)
         return answer
       },
-      breakOff: () => ended.push(clock.now() - beganAt) > 0,
+      restartEngine: () => ended.push(clock.now() - beganAt) > 0,
     },
   )
   const setAhead = (byMs: number): void => {

@@ -28,7 +28,7 @@ export interface ScriptWatchOptions {
   /** Whether the engine runs a script, judged by its pending replies. */
   readonly runsScript: () => 'surely' | 'perhaps' | 'no'
   /** Ends the engine, which starts again without what the running script has written. @returns whether it was ended */
-  readonly breakOff: () => boolean
+  readonly restartEngine: () => boolean
 }
 
 const MINUTE_MS = 60_000
@@ -152,7 +152,7 @@ export class ScriptWatch {
     if (this.#interruptedAtMs === undefined) this.#interrupt(oldest).catch(() => this.#onUnreachable())
     else this.#noteSilence(this.#interruptedAtMs)
     const nowMs = this.#options.elapsedMs()
-    if (this.#hold && nowMs - this.#hold.sinceMs >= this.#hold.mostMs) this.#breakOff(nowMs - oldest.sentAtMs)
+    if (this.#hold && nowMs - this.#hold.sinceMs >= this.#hold.mostMs) this.#restartEngine(nowMs - oldest.sentAtMs)
   }
 
   /** Called when the engine cannot be reached. The next timer tries again while the script runs. */
@@ -187,11 +187,11 @@ export class ScriptWatch {
   }
 
   /** Ends the engine. A restarted engine counts from 0, so this method adds the time of the script itself. */
-  #breakOff(tookMs: number): void {
+  #restartEngine(tookMs: number): void {
     const nowMs = this.#options.elapsedMs()
     this.#hold = undefined
     if (this.#interruptedAtMs !== undefined) this.#interruptedAtMs = nowMs
-    if (!this.#options.breakOff()) return
+    if (!this.#options.restartEngine()) return
     this.#endedEngineAtMs = nowMs
     this.#turn()
     this.#usedUs += 1000 * tookMs

@@ -78,18 +78,18 @@ export class ReadsHere {
    * have seen it, here or at the node of the region that keeps the replica.
    */
   sawPrimary(by: DatabaseLookup): void {
-    this.passed(by)
+    this.countForwarded(by)
     const databaseId = this.#databaseOf(by)
     if (databaseId !== undefined) this.#lanes.sawPrimary(databaseId)
   }
 
   /** Call it instead of `sawPrimary` for a client whose user the caller knows and notes on its lane. */
-  passed(by: DatabaseLookup): void {
+  countForwarded(by: DatabaseLookup): void {
     this.#replicas.countForwarded(by)
   }
 
   /** See `SiblingNodes`. */
-  near(by: DatabaseLookup): RegionReplica | undefined {
+  replicaInRegion(by: DatabaseLookup): RegionReplica | undefined {
     return this.#replicas.replicaInRegion(by)
   }
 

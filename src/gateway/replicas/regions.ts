@@ -4,7 +4,7 @@ import { type DataEndpoint, type DataUser, type EndpointSource, OBSERVER, type S
 import type { EngineLink } from '../engine/engine-link.js'
 import { askOver, textReply } from '../limits/engine-questions.js'
 import { encodeCommand } from '../resp/encode.js'
-import { type OtherWays, ReplicaLane, type SeenMoment } from './replica-lane.js'
+import { ReplicaLane, type SeenMoment, type SiblingQuery } from './replica-lane.js'
 import { type Position, primaryPosition as positionOfPrimary, ReplicaWatch, replicaPosition } from './replica-watch.js'
 
 /** The connections to a replica with the same key are interchangeable. */
@@ -58,7 +58,7 @@ export class Regions {
     return new ReplicaLane({ watch, seen, link: () => this.#options.replica(key), others: this.#othersOf(key) })
   }
 
-  #othersOf({ databaseId }: ReplicaKey): OtherWays | undefined {
+  #othersOf({ databaseId }: ReplicaKey): SiblingQuery | undefined {
     const { siblings } = this.#options
     if (!siblings || siblings.isOnlyNodeOfRegion(databaseId)) return undefined
     return { ask: () => siblings.askSiblings(databaseId, () => this.sawPrimary(databaseId)) }

@@ -8,7 +8,7 @@ export interface SeenMoment {
 }
 
 /** The other nodes of the region, through which clients may reach the primary past this node. */
-export interface OtherWays {
+export interface SiblingQuery {
   /** Asks these nodes what their clients have seen, and notes it. Resolves to false when that is not known. */
   ask(): Promise<boolean>
 }
@@ -19,7 +19,7 @@ export interface ReplicaLaneDeps {
   readonly seen: SeenMoment
   readonly link: () => EngineLink
   /** Undefined: all clients of the region use this node. */
-  readonly others: OtherWays | undefined
+  readonly others: SiblingQuery | undefined
 }
 
 /**
@@ -32,7 +32,7 @@ export class ReplicaLane {
   readonly watch: ReplicaWatch
   readonly #seen: SeenMoment
   readonly #link: () => EngineLink
-  readonly #others: OtherWays | undefined
+  readonly #others: SiblingQuery | undefined
 
   constructor({ watch, seen, link, others }: ReplicaLaneDeps) {
     this.watch = watch

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import type { Position } from './replica-watch.js'
-import { PATIENCE_MS, ReplicaWatch } from './replica-watch.js'
+import { REPLICA_WAIT_MS, ReplicaWatch } from './replica-watch.js'
 
 /** Engines at positions that the test sets. */
 let primary: Position
@@ -69,7 +69,7 @@ describe('a moment', () => {
 
   it('is not reached by a replica that follows another history', async () => {
     replica = at(1_000, 'second')
-    expect(await reachedWithin(PATIENCE_MS + 1)).toBe(false)
+    expect(await reachedWithin(REPLICA_WAIT_MS + 1)).toBe(false)
   })
 
   it('is shared by all reads that wait before the primary is asked', async () => {
@@ -85,7 +85,7 @@ describe('a replica', () => {
   it('that lags delays one read; then none waits until it has caught up', async () => {
     await reachedWithin(2)
     replica = at(50)
-    expect(await reachedWithin(PATIENCE_MS + 1)).toBe(false)
+    expect(await reachedWithin(REPLICA_WAIT_MS + 1)).toBe(false)
     expect(watch.mayWait()).toBe(false)
     expect(watch.has(1)).toBe(true)
     replica = at(100)

@@ -65,7 +65,7 @@ export type WatchState =
   | { readonly kind: 'away'; readonly untilMs: number }
 
 /** Time that a read waits for the replica before it goes to the primary. */
-export const PATIENCE_MS = 50
+export const REPLICA_WAIT_MS = 50
 /** A replica that does not answer a question within this time counts as hung. */
 const STALL_MS = 500
 /** Interval of the questions that check the replica while it has reads. */
@@ -148,7 +148,7 @@ export class ReplicaWatch {
         this.#waiters.delete(waiter)
         resolve(reached)
       }
-      const timer = this.#options.clock.after(PATIENCE_MS, () => this.#fallBehind(settle))
+      const timer = this.#options.clock.after(REPLICA_WAIT_MS, () => this.#fallBehind(settle))
       const waiter = { moment, timer, settle }
       this.#waiters.add(waiter)
       this.#startRound()

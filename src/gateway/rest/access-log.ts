@@ -1,4 +1,4 @@
-import { onceOver, REQUEST_ID_HEADER } from '../../http/index.js'
+import { onResponseOver, REQUEST_ID_HEADER } from '../../http/index.js'
 import type { GatewayLogger } from '../deps.js'
 import type { Exchange } from './exchange.js'
 import { routeOf, splitTarget } from './parse-commands.js'
@@ -13,7 +13,7 @@ export function logAccess(exchange: Exchange, logger: Pick<GatewayLogger, 'info'
   const path = routeOf(splitTarget(url).path)
   const startedAt = performance.now()
   request.headers = { ...request.headers, [REQUEST_ID_HEADER]: requestId }
-  onceOver(request, response, () => {
+  onResponseOver(request, response, () => {
     logger.info('request_access', {
       requestId,
       service: 'rest',

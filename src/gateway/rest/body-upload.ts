@@ -91,7 +91,7 @@ export class BodyUpload {
       },
     )
     this.#link.send(sink, head, 0, head.length, 1)
-    this.#link.partAtMs = performance.now()
+    this.#link.lastPartAtMs = performance.now()
     this.#request.on('data', this.#onData)
     // Node emits `close` also after a complete body.
     this.#request.on('close', () => this.#leftBytes > 0 && this.#end('broken'))
@@ -101,7 +101,7 @@ export class BodyUpload {
     if (this.#isOver) return
     this.#leftBytes -= chunk.length
     this.#link.sendStreamed(chunk, 0, chunk.length)
-    this.#link.partAtMs = performance.now()
+    this.#link.lastPartAtMs = performance.now()
     if (this.#leftBytes === 0) this.#sendRest()
     else if (this.#link.isCongested) this.#waitForDrain()
   }
@@ -109,7 +109,7 @@ export class BodyUpload {
   #sendRest(): void {
     const rest = Buffer.concat([LINE_END, ...this.#body.behind.map(encodeBulk)])
     this.#link.sendStreamed(rest, 0, rest.length)
-    this.#link.partAtMs = undefined
+    this.#link.lastPartAtMs = undefined
   }
 
   #waitForDrain(): void {

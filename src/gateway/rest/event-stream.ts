@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type Clock, runInTurn, type Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { onceOver } from '../../http/index.js'
+import { onResponseOver } from '../../http/index.js'
 import { isAllowed } from '../allow-list.js'
 import { guarded } from '../client/guarded.js'
 import type { GatewayLogger } from '../deps.js'
@@ -72,10 +72,10 @@ export function openEvents(
   // A client may disconnect while it waits for its database. No later event would report that.
   if (request.socket.destroyed) return
   const { answers, clock, logger } = exchange.deps
-  const written = (bytes: number): void => exchange.noteUnread(bytes)
+  const written = (bytes: number): void => exchange.countUnread(bytes)
   const stream = new EventStream(lanes, key, { request, response, answers, guard, clock, logger, address, written })
   streams.add(stream)
-  onceOver(request, response, () => {
+  onResponseOver(request, response, () => {
     streams.delete(stream)
     stream.close()
   })

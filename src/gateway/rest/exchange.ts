@@ -5,10 +5,10 @@ import {
   type Clock,
   codeOf,
   type MemoryConsumer,
-  WORTH_NOTING_BYTES,
+  MIN_REPORTED_BYTES,
 } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { type ClientAddresses, onceOver, requestIdOf } from '../../http/index.js'
+import { type ClientAddresses, onResponseOver, requestIdOf } from '../../http/index.js'
 import type { TraceHeaders } from '../../telemetry/index.js'
 import type { GatewayLogger } from '../deps.js'
 import { errorText } from '../error-text.js'
@@ -92,7 +92,7 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     this.#isEvicted = true
     this.#bodyBytes = this.#replyBytes = 0
     this.#warn('gateway_rest_over_memory')
-    if (this.isAnswered) this.breakOff()
+    if (this.isAnswered) this.abort()
     else this.fail(new HomeportError('memory_short', {}))
   }
 
@@ -127,10 +127,10 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     if (response.destroyed) return
     // Text that waits would stay in the heap, with an unknown size; the size of a buffer is its length.
     response.write(typeof piece === 'string' && response.writableLength > 0 ? Buffer.from(piece) : piece)
-    this.noteUnread(piece.length)
+    this.countUnread(piece.length)
     if (response.writableLength <= this.maxUnreadBytes) return
     this.#warn('gateway_rest_not_reading')
-    this.breakOff()
+    this.abort()
   }
 
   whenRead(): Promise<void> {
@@ -149,20 +149,20 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
     this.response.end()
   }
 
-  breakOff(): void {
+  abort(): void {
     this.response.destroy()
   }
 
   /** Counts `bytes` bytes that have been written and that the client may leave unread. */
-  noteUnread(bytes: number): void {
-    if (this.response.writableLength > WORTH_NOTING_BYTES) this.#grew(bytes)
+  countUnread(bytes: number): void {
+    if (this.response.writableLength > MIN_REPORTED_BYTES) this.#grew(bytes)
   }
 
   #grew(bytes: number): void {
     const { memory } = this.deps
     // No event would follow that removes a disconnected client from the budget.
     if (this.response.destroyed || this.request.socket.destroyed) return
-    if (!this.#isCounted) onceOver(this.request, this.response, () => memory.remove(this))
+    if (!this.#isCounted) onResponseOver(this.request, this.response, () => memory.remove(this))
     this.#isCounted = true
     memory.grow(this, bytes)
   }
@@ -211,7 +211,7 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
   /** Call it when the whole answer has been written: body and replies are no longer held. */
   #written(bytes: number): void {
     this.#bodyBytes = this.#replyBytes = 0
-    if (bytes > WORTH_NOTING_BYTES) this.noteUnread(bytes)
+    if (bytes > MIN_REPORTED_BYTES) this.countUnread(bytes)
   }
 
   /** Sends `100 Continue` to a client that waits for it and has no answer yet. */

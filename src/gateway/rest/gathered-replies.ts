@@ -86,7 +86,7 @@ export class GatheredReplies {
     if (this.#isGivenUp) return
     this.#isGivenUp = true
     this.#chunks = []
-    this.#large?.sink.breakOff()
+    this.#large?.sink.abort()
     this.#reader.onLost(error)
   }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { yieldToEventLoop } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { onceOver } from '../../http/index.js'
+import { onResponseOver } from '../../http/index.js'
 import { findCommandByName } from '../commands/command-table.js'
 import { DEFAULT_MAX_CLIENTS } from '../deps.js'
 import type { DatabaseGuard, Verdict } from '../limits/database-guard.js'
@@ -158,7 +158,7 @@ export async function whenResumed(guard: DatabaseGuard, slots: readonly Slot[], 
     await new Promise<void>((resolve) => {
       if (client.request.socket.destroyed) return
       const cancel = pause.hold(resolve)
-      onceOver(client.request, client.response, cancel)
+      onResponseOver(client.request, client.response, cancel)
     })
   }
 }

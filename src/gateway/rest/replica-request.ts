@@ -1,5 +1,5 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
-import type { Elsewhere } from '../../http/index.js'
+import type { RemoteNode } from '../../http/index.js'
 import { checkAddress } from '../allow-list.js'
 import { type DataAccess, DEFAULT_MAX_REQUEST_BYTES } from '../deps.js'
 import type { ReadsHere } from '../replicas/reads-here.js'
@@ -9,9 +9,9 @@ import type { KeptBytes } from '../resp/lent-memory.js'
 import { readSlots, shapeOf } from './body-commands.js'
 import { eventCommand } from './event-stream.js'
 import type { Exchange } from './exchange.js'
+import { forwardRequest } from './forward-request.js'
 import { type ReplyForm, replyFormOf, replyJson } from './http-answers.js'
 import type { Target } from './parse-commands.js'
-import { passOn } from './pass-on.js'
 import {
   READ_AT_ONCE_BYTES,
   ReplyReader,
@@ -35,7 +35,7 @@ export interface ReplicaRequestDeps {
   /** The token of the request. */
   readonly token: string
   /** The home of the database. */
-  readonly home: () => Promise<Elsewhere | undefined>
+  readonly home: () => Promise<RemoteNode | undefined>
 }
 
 /**
@@ -65,9 +65,9 @@ export async function answerFromReplica(
     // With each part of the home's answer, the client may have seen a newer state of the primary.
     const onAnswer = (): void => {
       lane.sawPrimary()
-      deps.reads.passed({ kind: 'token', token: deps.token })
+      deps.reads.countForwarded({ kind: 'token', token: deps.token })
     }
-    await passOn(exchange, home, { body, onAnswer })
+    await forwardRequest(exchange, home, { body, onAnswer })
   } finally {
     lane.sawPrimary()
   }

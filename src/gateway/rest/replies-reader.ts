@@ -8,7 +8,7 @@ export interface LargeReplySink {
   /** Called when the whole string has arrived. */
   end(): void
   /** Called when the rest will never arrive. */
-  breakOff(): void
+  abort(): void
 }
 
 /** Receives the replies to the commands of a request. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { ClientMemoryBudget, Clock, Strangers } from '../../base/index.js'
+import type { ClientMemoryBudget, Clock, ConnectionLimiter } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import {
   BACKLOG,
@@ -17,8 +17,8 @@ import {
   refuseSocket,
 } from '../../http/index.js'
 import type { Tracer } from '../../telemetry/index.js'
-import type { Doorway } from '../client/doorway.js'
 import { listenError } from '../client/listen-error.js'
+import type { PacedAcceptor } from '../client/paced-acceptor.js'
 import type { Administration, DatabaseDirectory, GatewayLogger, GatewaySettings, OtherNodes } from '../deps.js'
 import type { Lanes } from '../engine/lanes.js'
 import type { Guards } from '../limits/guards.js'
@@ -28,9 +28,9 @@ import { SyncTokens } from '../replicas/sync-token.js'
 import { logAccess } from './access-log.js'
 import type { EventStream } from './event-stream.js'
 import { Exchange, type ExchangeDeps } from './exchange.js'
+import { forwardRequest } from './forward-request.js'
 import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } from './http-answers.js'
 import { splitTarget, type Target } from './parse-commands.js'
-import { passOn } from './pass-on.js'
 import { answerFromReplica } from './replica-request.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
 import { type TokenGrant, TokenGrants, tokenOf } from './token-grants.js'
@@ -47,10 +47,10 @@ export interface RestListenerOptions {
   readonly headTimeoutMs: number
   readonly lanes: Lanes
   readonly guards: Guards
-  readonly doorway: Doorway
+  readonly acceptor: PacedAcceptor
   /** The memory that all clients together may use. */
   readonly memory: ClientMemoryBudget
-  readonly strangers: Strangers
+  readonly connectionLimiter: ConnectionLimiter
   /** Reads of replicas that this node keeps for other nodes. Absent where it keeps none. */
   readonly reads?: ReadsHere | undefined
   readonly clock: Clock
@@ -99,7 +99,7 @@ export class RestListener {
       clock,
       sweepMs: options.headTimeoutMs / 4,
       onOpen: (connection) => {
-        options.strangers.admit(connection)
+        options.connectionLimiter.admit(connection)
         this.#track(connection)
       },
       serve: (request, response) => this.#onRequest(request, response),
@@ -118,7 +118,7 @@ export class RestListener {
     // A client that waits for `100 Continue` gets a refusal, such as a wrong token, before it sends its body.
     this.#server.on('checkContinue', (request, response) => this.#onRequest(request, response))
     paceRequests(this.#server)
-    this.#server.on('connection', (connection) => options.strangers.admit(connection))
+    this.#server.on('connection', (connection) => options.connectionLimiter.admit(connection))
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => refuseSocket(socket, error.code))
   }
 
@@ -136,7 +136,7 @@ export class RestListener {
       this.#server.once('error', (cause) => reject(listenError(port, cause)))
       this.#server.listen({ host, port, backlog: BACKLOG }, () => {
         this.#plain.take(this.#server)
-        this.#options.doorway.pace(this.#server)
+        this.#options.acceptor.pace(this.#server)
         resolve()
       })
     })
@@ -165,7 +165,7 @@ export class RestListener {
     this.#stopping = true
     const ended = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     const tracked = [...this.#tracked].map(closed)
-    this.#options.doorway.dismiss(this.#server)
+    this.#options.acceptor.forget(this.#server)
     for (const stream of this.#streams) stream.close()
     this.#plain.end()
     this.#server.closeIdleConnections()
@@ -234,7 +234,7 @@ export class RestListener {
   }
 
   #serve(exchange: Exchange, grant: TokenGrant, target: Target): void {
-    this.#options.strangers.know(exchange.request.socket, grant.access.database.owner)
+    this.#options.connectionLimiter.markAuthenticated(exchange.request.socket, grant.access.database.owner)
     new RestRequest(exchange, this.#requestDeps, grant, target).receive()
   }
 
@@ -255,16 +255,16 @@ export class RestListener {
     const access = isToHome ? undefined : this.#options.reads?.byToken(token)
     const reads = access && this.#options.reads
     const home = () => otherNodes.byToken(token)
-    if (access) this.#options.strangers.know(request.socket, token)
+    if (access) this.#options.connectionLimiter.markAuthenticated(request.socket, token)
     if (reads && (await answerFromReplica(exchange, target, { reads, access, token, home }))) return
     if (!isForwarded(request) && (await this.#answerNear(exchange, token))) return
     // A forwarded request is only passed on by a node that has handed the database over. Otherwise two nodes that each
     // consider the other the home would pass it on forever.
     const found = isToHome ? otherNodes.movedTo(token) : await home()
     if (!found) return this.#grants.refuse(exchange)
-    this.#options.strangers.know(request.socket, token)
+    this.#options.connectionLimiter.markAuthenticated(request.socket, token)
     // This node may get a replica before the answer arrives, so it notes what the client will have seen.
-    await passOn(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
+    await forwardRequest(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
   }
 
   /** Answers a request from its token on, because the database has moved, or its move was aborted. @throws HomeportError */
@@ -277,16 +277,16 @@ export class RestListener {
     if (grant) return new RestRequest(exchange, this.#requestDeps, grant, target).receive(body)
     const found = otherNodes.movedTo(token) ?? (await otherNodes.byToken(token))
     if (!found) return this.#grants.refuse(exchange)
-    await passOn(exchange, found, { body })
+    await forwardRequest(exchange, found, { body })
   }
 
   /** Passes the request on to the node of this region that keeps the replica. False if none can be reached. */
   async #answerNear(exchange: Exchange, token: string): Promise<boolean> {
-    const near = this.#options.reads?.near({ kind: 'token', token })
+    const near = this.#options.reads?.replicaInRegion({ kind: 'token', token })
     if (!near) return false
-    this.#options.strangers.know(exchange.request.socket, token)
+    this.#options.connectionLimiter.markAuthenticated(exchange.request.socket, token)
     try {
-      await passOn(exchange, near.rest)
+      await forwardRequest(exchange, near.rest)
       return true
     } catch (error) {
       if (isError(error, 'node_unreachable')) return false

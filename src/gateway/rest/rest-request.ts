@@ -313,7 +313,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   onLost(error: unknown): void {
     const state = this.#state
     this.#state = ANSWERED
-    if (state.kind === 'streaming') state.answer.breakOff()
+    if (state.kind === 'streaming') state.answer.abort()
     else if (this.#body && isError(error, 'database_moved') && !this.#exchange.isAnswered)
       this.#deps.startAgain(this.#exchange, this.#target, this.#body)
     else this.#exchange.fail(error)
@@ -396,4 +396,4 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
 }
 
 /** Drops the rest of a large reply whose request is already answered. */
-const UNWANTED: LargeReplySink = { take: () => {}, end: () => {}, breakOff: () => {} }
+const UNWANTED: LargeReplySink = { take: () => {}, end: () => {}, abort: () => {} }

@@ -14,7 +14,7 @@ export interface AnswerBody {
   /** Ends the answer. */
   end(): void
   /** Closes the connection, because the rest will never arrive. The head is sent, so nothing else can report the error. */
-  breakOff(): void
+  abort(): void
 }
 
 const RESULT_BEGIN = '{"result":'
@@ -82,8 +82,8 @@ export class LargeReply implements LargeReplySink {
     this.#ended()
   }
 
-  breakOff(): void {
-    this.#body.breakOff()
+  abort(): void {
+    this.#body.abort()
   }
 }
 
@@ -197,8 +197,8 @@ export class StreamedPipeline {
     sink.end()
   }
 
-  breakOff(): void {
-    this.#body.breakOff()
+  abort(): void {
+    this.#body.abort()
   }
 
   /** Takes the next slots: those of `count` commands, and the errors before the next command after them. */

@@ -1,6 +1,6 @@
 import { Redis } from 'iovalkey'
 import { atCleanup, freePort, waitFor } from '../../../test/support/index.js'
-import { laySlowWire, type SlowWire } from '../../../test/support/slow-wire.js'
+import { type SlowWire, startSlowWire } from '../../../test/support/slow-wire.js'
 import { systemClock } from '../../base/index.js'
 import type { DataEndpoint, EndpointSource } from '../deps.js'
 import { createGateway } from '../gateway.js'
@@ -50,7 +50,7 @@ export async function startRegionRig(region = READ_REGION): Promise<RegionRig> {
     ...['--port', `${primaryPort}`, '--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '3600'],
     ...['--user', REPLICATOR.name, 'on', `>${REPLICATOR.password}`, '+psync', '+replconf', '+ping'],
   ])
-  const wire = await laySlowWire(primaryPort)
+  const wire = await startSlowWire(primaryPort)
   const replica = await startEngine([
     ...['--replicaof', '127.0.0.1', `${wire.port}`],
     ...['--masteruser', REPLICATOR.name, '--masterauth', REPLICATOR.password],

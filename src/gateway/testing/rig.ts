@@ -124,14 +124,14 @@ export async function startRig(
   more: Partial<
     Pick<
       GatewayOptions,
-      | 'breakOff'
-      | 'patienceMs'
+      | 'restartEngine'
+      | 'clientTimeoutMs'
       | 'administration'
       | 'clock'
       | 'readerBounds'
       | 'readiness'
       | 'memory'
-      | 'strangers'
+      | 'connectionLimiter'
       | 'hasSpace'
       | 'home'
       | 'onLackOfSpace'

@@ -1,5 +1,5 @@
 import type { ClientSocket } from '../client/client-socket.js'
-import { turnAway } from '../client/doorway.js'
+import { refuseConnection } from '../client/paced-acceptor.js'
 import { TlsFront, type TlsFrontOptions } from './tls-front.js'
 
 /** Most refusals at a time: handshakes are expensive. */
@@ -14,11 +14,11 @@ export class TlsRefusal {
   constructor(options: Omit<TlsFrontOptions, 'onClient'>) {
     this.#front = new TlsFront({
       ...options,
-      onClient: (socket) => turnAway(socket, this.#reasons.get(addressOf(socket))),
+      onClient: (socket) => refuseConnection(socket, this.#reasons.get(addressOf(socket))),
     })
   }
 
-  /** Takes over a connection whose first bytes are unread, or were put back. @param reason see `turnAway`. */
+  /** Takes over a connection whose first bytes are unread, or were put back. @param reason see `refuseConnection`. */
   refuse(connection: ClientSocket, reason: unknown): void {
     // A connection that is already destroyed emits no further `close`.
     if (connection.destroyed || this.#reasons.size >= MOST_PENDING) {

@@ -1,4 +1,4 @@
-import { type Clock, type Timer, Turns } from '../../base/index.js'
+import { type Clock, TasksByKey, type Timer } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import { AfterLostCommits } from '../../store/index.js'
 import type { Logger } from '../../telemetry/index.js'
@@ -15,7 +15,7 @@ const LONGEST_GAP_MS = 10_000
 const ACTIVE_MS = 60_000 + DUE_WINDOW_MS
 /** How often everything is compared. */
 const WALK_EVERY_MS = 5 * 60_000
-/** Key of `Turns`: one comparison runs at a time. */
+/** Key of `TasksByKey`: one comparison runs at a time. */
 const COMPARISON = ''
 
 /** What the sweep is built from. `onFound` is also called when limits have changed. */
@@ -45,7 +45,7 @@ export interface DueSweepDeps extends DueComparisonDeps {
 export class DueSweep {
   readonly #deps: DueSweepDeps
   readonly #comparison: DueComparison
-  readonly #turns = new Turns()
+  readonly #turns = new TasksByKey()
   readonly #afterLostCommits: AfterLostCommits
   #sweepTimer: Timer | undefined
   #walkTimer: Timer | undefined

@@ -1,4 +1,4 @@
-import { type Clock, codeOf, pause, systemClock, Turns } from '../../base/index.js'
+import { type Clock, codeOf, pause, systemClock, TasksByKey } from '../../base/index.js'
 
 const MAX_ATTEMPTS = 10
 /** Deadlocked transactions start again at different times, so that they do not meet again. */
@@ -22,7 +22,7 @@ export interface RetryDeps {
 export class Retries {
   readonly #deps: RetryDeps
   /** Retries, by their operation. */
-  readonly #turns = new Turns()
+  readonly #turns = new TasksByKey()
 
   constructor(deps: RetryDeps = { clock: systemClock, random: Math.random }) {
     this.#deps = deps

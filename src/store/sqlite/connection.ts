@@ -1,4 +1,4 @@
-import { neverCollected, openSqlite, type SqliteDatabase, type SqliteStatement } from '../../base/index.js'
+import { keepForever, openSqlite, type SqliteDatabase, type SqliteStatement } from '../../base/index.js'
 import { damageIn, isDamage, type StoreDamage } from '../damage.js'
 import { type Dialect, sqliteDialect } from '../dialect.js'
 import {
@@ -37,7 +37,10 @@ export class SqliteConnection {
   readonly #dialect: Dialect
   readonly #prepared: PreparedStatements
   #commitMs = 0
-  /** The list whose numbers are in `shared_numbers`. A rollback empties the table, so no transaction relies on an earlier one. */
+  /**
+   * The list whose numbers are in `shared_numbers`. A rollback empties the table, so no transaction relies on an earlier
+   * one.
+   */
   #shared: unknown
   /** The last insert statement of each table. */
   readonly #inserts = new Map<keyof Tables, { readonly columns: readonly string[]; statement: SqliteStatement }>()
@@ -54,7 +57,7 @@ export class SqliteConnection {
     onDamage: (damage: StoreDamage) => void = () => undefined,
     dialect: Dialect = sqliteDialect,
   ) {
-    neverCollected(this)
+    keepForever(this)
     this.#onDamage = onDamage
     this.#dialect = dialect
     this.#db = openSqlite(path, { readOnly: access === 'read', busyTimeoutMs: BUSY_TIMEOUT_MS })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createConnection, createServer, type Server, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
-import { Doorway } from './doorway.js'
+import { PacedAcceptor } from './paced-acceptor.js'
 
 const MANY = 120
 const BUSY_MS = 2
@@ -14,12 +14,12 @@ interface Listening {
   readonly taken: Socket[]
 }
 
-async function listenPaced(doorway: Doorway): Promise<Listening> {
+async function listenPaced(acceptor: PacedAcceptor): Promise<Listening> {
   const taken: Socket[] = []
   const server = createServer((socket) => taken.push(socket.on('error', () => {})))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  doorway.pace(server)
+  acceptor.pace(server)
   atCleanup(() => {
     for (const socket of taken) socket.destroy()
     server.close()
@@ -39,7 +39,7 @@ function connectMany(port: number): Socket[] {
 }
 
 it('a server accepts a few of the waiting connections in each turn of the event loop, and all in the end', async () => {
-  const { taken, port } = await listenPaced(new Doorway())
+  const { taken, port } = await listenPaced(new PacedAcceptor())
   connectMany(port)
   let most = 0
   for (let before = 0; before < MANY; before = taken.length) {
@@ -54,21 +54,21 @@ it('a server accepts a few of the waiting connections in each turn of the event 
   expect(most).toBeLessThan(MANY / 2)
 })
 
-it('the doorway accepts connections of several servers in order of arrival', async () => {
-  const doorway = new Doorway()
-  const [first, second] = [await listenPaced(doorway), await listenPaced(doorway)]
+it('the acceptor accepts connections of several servers in order of arrival', async () => {
+  const acceptor = new PacedAcceptor()
+  const [first, second] = [await listenPaced(acceptor), await listenPaced(acceptor)]
   connectMany(first.port)
   connectMany(second.port)
   await waitFor(() => first.taken.length + second.taken.length === 2 * MANY, { what: 'all connections to be accepted' })
-  expect(doorway.waiting).toBe(0)
+  expect(acceptor.waiting).toBe(0)
 })
 
-it('the doorway closes the waiting connections of a server that closes, and no others', async () => {
-  const doorway = new Doorway()
-  const [closing, staying] = [await listenPaced(doorway), await listenPaced(doorway)]
+it('the acceptor closes the waiting connections of a server that closes, and no others', async () => {
+  const acceptor = new PacedAcceptor()
+  const [closing, staying] = [await listenPaced(acceptor), await listenPaced(acceptor)]
   closing.server.once('connection', () => {
     closing.server.close()
-    doorway.dismiss(closing.server)
+    acceptor.forget(closing.server)
     for (const socket of closing.taken) socket.destroy()
   })
   const [lost, kept] = [connectMany(closing.port), connectMany(staying.port)]

@@ -3,7 +3,7 @@
  * it. A call during an execution gets the next one, because the data may have changed after the running execution read it.
  * Executions run one after the other: a slow older one never overwrites the result of a newer one.
  */
-export class Joined<Result> {
+export class CoalescedTask<Result> {
   readonly #work: () => Promise<Result>
   #running: Promise<unknown> = Promise.resolve()
   #next: Promise<Result> | undefined

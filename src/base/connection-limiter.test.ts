@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
-import { Strangers } from './strangers.js'
+import { ConnectionLimiter } from './connection-limiter.js'
 
 class Connection extends EventEmitter {
   readonly remoteAddress: string
@@ -25,48 +25,48 @@ class Connection extends EventEmitter {
 }
 
 let port = 1_024
-function connect(strangers: Strangers, address: string): Connection {
+function connect(limiter: ConnectionLimiter, address: string): Connection {
   const connection = new Connection(address, port++)
-  strangers.admit(connection)
+  limiter.admit(connection)
   return connection
 }
 const openOf = (connections: readonly Connection[]): number => connections.filter(({ isOpen }) => isOpen).length
 
 it('the server closes the oldest connection of strangers, and never one whose client is known', () => {
   const closed: number[] = []
-  const strangers = new Strangers({ most: 8, onClosed: (connections) => closed.push(connections) })
-  const known = connect(strangers, 'a')
-  strangers.know(known)
-  const early = connect(strangers, 'b')
-  const gone = connect(strangers, 'c')
+  const limiter = new ConnectionLimiter({ most: 8, onUnauthenticatedClosed: (connections) => closed.push(connections) })
+  const known = connect(limiter, 'a')
+  limiter.markAuthenticated(known)
+  const early = connect(limiter, 'b')
+  const gone = connect(limiter, 'c')
   gone.destroy()
-  const others = Array.from({ length: 20 }, (_, at) => connect(strangers, `d${at}`))
-  expect([known.isOpen, early.isOpen, openOf(others), strangers.size]).toEqual([true, false, 8, 8])
+  const others = Array.from({ length: 20 }, (_, at) => connect(limiter, `d${at}`))
+  expect([known.isOpen, early.isOpen, openOf(others), limiter.size]).toEqual([true, false, 8, 8])
   expect(openOf(others.slice(-8))).toBe(8)
   // One line a minute.
   expect(closed).toEqual([1])
 })
 
 it('the server closes connections of the address that opens many before those of others', () => {
-  const strangers = new Strangers({ most: 8 })
-  const slow = connect(strangers, 'a')
-  const flood = Array.from({ length: 1_000 }, () => connect(strangers, 'b'))
+  const limiter = new ConnectionLimiter({ most: 8 })
+  const slow = connect(limiter, 'a')
+  const flood = Array.from({ length: 1_000 }, () => connect(limiter, 'b'))
   expect([slow.isOpen, openOf(flood)]).toEqual([true, 7])
-  const late = connect(strangers, 'c')
+  const late = connect(limiter, 'c')
   expect([slow.isOpen, late.isOpen, openOf(flood)]).toEqual([true, true, 6])
 })
 
 it('the server closes the oldest connection of an owner that has too many, and leaves those of others', () => {
-  const strangers = new Strangers({ most: 4 })
+  const limiter = new ConnectionLimiter({ most: 4 })
   const known = (owner: string): Connection => {
-    const connection = connect(strangers, 'proxy')
-    for (const _ of [1, 2]) strangers.know(connection, owner)
+    const connection = connect(limiter, 'proxy')
+    for (const _ of [1, 2]) limiter.markAuthenticated(connection, owner)
     return connection
   }
   const other = known('b')
   const [first, shared, ...rest] = Array.from({ length: 4 }, () => known('a'))
   known('a').destroy()
-  if (shared) strangers.know(shared, 'b')
+  if (shared) limiter.markAuthenticated(shared, 'b')
   expect([first?.isOpen, openOf(rest)]).toEqual([false, 2])
   const more = Array.from({ length: 3 }, () => known('a'))
   expect([other.isOpen, shared?.isOpen, openOf([...rest, ...more])]).toEqual([true, true, 4])
@@ -74,51 +74,55 @@ it('the server closes the oldest connection of an owner that has too many, and l
 
 it('the server refuses further clients of an owner that stay connected, while others may lack files', () => {
   const limited: unknown[] = []
-  const strangers = new Strangers({ most: 4, onOwnerLimited: (owner, times) => limited.push([owner, times]) })
+  const limiter = new ConnectionLimiter({ most: 4, onOwnerLimited: (owner, times) => limited.push([owner, times]) })
   const login = (owner: string): Connection => {
-    const connection = connect(strangers, owner)
-    for (const _ of [1, 2]) strangers.keep(connection, owner)
+    const connection = connect(limiter, owner)
+    for (const _ of [1, 2]) limiter.markPersistent(connection, owner)
     return connection
   }
   const [first, ...many] = Array.from({ length: 7 }, () => login('a'))
-  expect([strangers.mayKeep('a'), strangers.size]).toEqual([true, 0])
+  expect([limiter.mayAddPersistent('a'), limiter.size]).toEqual([true, 0])
   const other = login('b')
-  expect([strangers.mayKeep('a'), strangers.mayKeep('a'), strangers.mayKeep('b')]).toEqual([false, false, true])
+  expect([limiter.mayAddPersistent('a'), limiter.mayAddPersistent('a'), limiter.mayAddPersistent('b')]).toEqual([
+    false,
+    false,
+    true,
+  ])
   expect([openOf([other, ...many]), limited]).toEqual([7, [['a', 1]]])
   first?.destroy()
-  expect(strangers.mayKeep('a')).toBe(true)
+  expect(limiter.mayAddPersistent('a')).toBe(true)
   // Connections over HTTP count apart: the oldest one is closed.
   const http = Array.from({ length: 6 }, () => {
-    const connection = connect(strangers, 'a')
-    strangers.know(connection, 'a')
+    const connection = connect(limiter, 'a')
+    limiter.markAuthenticated(connection, 'a')
     return connection
   })
   expect([openOf(http), openOf(many), limited.length]).toEqual([4, 6, 2])
 })
 
 it('the server knows a TLS socket and the connection below it as one', () => {
-  const strangers = new Strangers({ most: 2 })
-  const raw = connect(strangers, 'a')
+  const limiter = new ConnectionLimiter({ most: 2 })
+  const raw = connect(limiter, 'a')
   const secure = new Connection('a', raw.remotePort)
-  strangers.admit(secure)
-  expect(strangers.size).toBe(1)
-  strangers.know(secure)
-  connect(strangers, 'b')
-  connect(strangers, 'c')
-  connect(strangers, 'd')
-  expect([raw.isOpen, secure.isOpen, strangers.size]).toEqual([true, true, 2])
+  limiter.admit(secure)
+  expect(limiter.size).toBe(1)
+  limiter.markAuthenticated(secure)
+  connect(limiter, 'b')
+  connect(limiter, 'c')
+  connect(limiter, 'd')
+  expect([raw.isOpen, secure.isOpen, limiter.size]).toEqual([true, true, 2])
 })
 
 it('the server does not count a connection that has closed before its client was known', () => {
-  const strangers = new Strangers({ most: 2 })
+  const limiter = new ConnectionLimiter({ most: 2 })
   for (let at = 0; at < 8; at++) {
-    const gone = connect(strangers, 'a')
+    const gone = connect(limiter, 'a')
     gone.destroy()
-    if (at % 2 === 0) strangers.keep(gone, 'o')
-    else strangers.know(gone, 'o')
+    if (at % 2 === 0) limiter.markPersistent(gone, 'o')
+    else limiter.markAuthenticated(gone, 'o')
   }
-  expect(strangers.mayKeep('o')).toBe(true)
-  const live = [connect(strangers, 'a'), connect(strangers, 'a')]
-  for (const connection of live) strangers.know(connection, 'o')
+  expect(limiter.mayAddPersistent('o')).toBe(true)
+  const live = [connect(limiter, 'a'), connect(limiter, 'a')]
+  for (const connection of live) limiter.markAuthenticated(connection, 'o')
   expect(openOf(live)).toBe(2)
 })

@@ -7,16 +7,16 @@ import type { ReadsHere } from '../replicas/reads-here.js'
 import { awaitOpening } from '../tls/opening.js'
 import { TlsRefusal } from '../tls/tls-refusal.js'
 import type { ClientSocket } from './client-socket.js'
-import { type Doorway, turnAway } from './doorway.js'
+import { ForwardedClients } from './forwarded-clients.js'
 import { listenError } from './listen-error.js'
-import { PassedClients } from './passed-clients.js'
+import { type PacedAcceptor, refuseConnection } from './paced-acceptor.js'
 import { ReplicaSession } from './replica-session.js'
 
 /** Collaborators and settings of the passing ports. */
-export interface PassingPortsOptions {
+export interface ForwardingPortsOptions {
   readonly settings: Pick<GatewaySettings, 'host' | 'tls' | 'region'>
   readonly ports: PortsElsewhere
-  readonly doorway: Doorway
+  readonly acceptor: PacedAcceptor
   /** Reads of replicas that this node keeps. Omitted: it keeps none. */
   readonly reads?: ReadsHere | undefined
   readonly memory: ClientMemoryBudget
@@ -35,7 +35,7 @@ const MOST_PASSED = 10_000
 const MOST_OF_ONE = 5_000
 
 /** The connection to which the bytes of a client go. */
-interface Way {
+interface Route {
   readonly to: 'home' | 'near'
   readonly stream: Duplex
 }
@@ -44,20 +44,20 @@ interface Way {
  * The ports of databases that other nodes serve. Bytes go unchanged to the home, which gets the address of the client, does
  * the TLS handshake and the login, and counts the client. A port costs a listening socket and no timer.
  */
-export class PassingPorts {
-  readonly #options: PassingPortsOptions
-  readonly #open = new Map<string, PassingPort>()
+export class ForwardingPorts {
+  readonly #options: ForwardingPortsOptions
+  readonly #open = new Map<string, ForwardingPort>()
   /** Databases whose port another program holds. Every change and sweep retries them. */
   readonly #failed = new Set<string>()
   readonly #refusal: TlsRefusal | undefined
   #passed = 0
-  readonly #clients = new PassedClients()
+  readonly #clients = new ForwardedClients()
   /** Ends when all changes so far are applied. They are applied one by one, because a port may move between databases. */
   #turn: Promise<void> = Promise.resolve()
   #loggedAtMs = Number.NEGATIVE_INFINITY
   #isClosed = false
 
-  constructor(options: PassingPortsOptions) {
+  constructor(options: ForwardingPortsOptions) {
     this.#options = options
     const { settings, logger } = options
     this.#refusal = settings.tls && new TlsRefusal({ certificates: settings.tls, logger })
@@ -103,7 +103,7 @@ export class PassingPorts {
     const { ports, logger } = this.#options
     const found = ports.find(databaseId)
     if (!found || this.#isClosed || this.#open.has(databaseId)) return
-    const port = new PassingPort(
+    const port = new ForwardingPort(
       found.port,
       this.#options,
       (client) => void this.#pass(databaseId, client, () => this.#connect(databaseId, client)),
@@ -129,19 +129,19 @@ export class PassingPorts {
    * Connects a client to the node of the region that keeps the replica, or else to the home. A port with TLS leads to the
    * home, which does the handshake: whether the client uses TLS shows only when it begins.
    */
-  async #connect(databaseId: string, { remoteAddress: ip = '', remotePort: port = 0 }: Socket): Promise<Way> {
+  async #connect(databaseId: string, { remoteAddress: ip = '', remotePort: port = 0 }: Socket): Promise<Route> {
     const { ports, reads } = this.#options
-    const near = ports.find(databaseId)?.tls === true ? undefined : reads?.near({ kind: 'port', databaseId })
+    const near = ports.find(databaseId)?.tls === true ? undefined : reads?.replicaInRegion({ kind: 'port', databaseId })
     const stream = await near?.connect({ ip, port }).catch(() => undefined)
     return stream ? { to: 'near', stream } : this.#toHome(databaseId, { ip, port })
   }
 
-  async #toHome(databaseId: string, client: ClientAddress): Promise<Way> {
+  async #toHome(databaseId: string, client: ClientAddress): Promise<Route> {
     return { to: 'home', stream: await this.#options.ports.connect(databaseId, client) }
   }
 
   /** Never rejects. */
-  async #pass(databaseId: string, client: ClientSocket, connect: () => Promise<Way>): Promise<void> {
+  async #pass(databaseId: string, client: ClientSocket, connect: () => Promise<Route>): Promise<void> {
     const own = this.#open.get(databaseId)
     const { ports } = this.#options
     this.#passed++
@@ -158,7 +158,7 @@ export class PassingPorts {
     }
   }
 
-  #join(databaseId: string, client: ClientSocket, { to, stream: home }: Way): void {
+  #join(databaseId: string, client: ClientSocket, { to, stream: home }: Route): void {
     const { reads, ports, settings, memory, logger } = this.#options
     const { readRegions = [] } = ports.find(databaseId) ?? {}
     const mayRead = reads?.find(databaseId) !== undefined || readRegions.some((region) => region === settings.region)
@@ -189,7 +189,7 @@ export class PassingPorts {
 
   /** Refuses a client. A proxy may have terminated TLS, so the first bytes decide whether the reason is sent over TLS. */
   #refuse(client: ClientSocket, error: unknown, mayBeTls: boolean): void {
-    const tell = (): void => turnAway(client, error)
+    const tell = (): void => refuseConnection(client, error)
     if (!mayBeTls) tell()
     else
       awaitOpening(client, this.#options, ({ kind }) => {
@@ -201,14 +201,14 @@ export class PassingPorts {
 }
 
 /** One listening port. */
-class PassingPort {
+class ForwardingPort {
   readonly port: number
   readonly #server: Server
-  readonly #options: PassingPortsOptions
+  readonly #options: ForwardingPortsOptions
   readonly #connections = new Set<Socket>()
   #listening: Promise<void> | undefined
 
-  constructor(port: number, options: PassingPortsOptions, take: (client: Socket) => void) {
+  constructor(port: number, options: ForwardingPortsOptions, take: (client: Socket) => void) {
     this.port = port
     this.#options = options
     const socketOptions = { allowHalfOpen: true, noDelay: true, keepAlive: true }
@@ -231,7 +231,7 @@ class PassingPort {
 
   #listenOnce(): Promise<void> {
     const { port } = this
-    const { settings, doorway, logger } = this.#options
+    const { settings, acceptor, logger } = this.#options
     return new Promise((resolve, reject) => {
       const onError = (cause: Error): void => reject(listenError(port, cause))
       this.#server.once('error', onError)
@@ -239,7 +239,7 @@ class PassingPort {
       this.#server.listen({ port, host: settings.host, backlog: BACKLOG, exclusive: true }, () => {
         this.#server.off('error', onError)
         this.#server.on('error', (error) => logger.error('gateway_port_failed', { error }))
-        doorway.pace(this.#server)
+        acceptor.pace(this.#server)
         resolve()
       })
     })
@@ -250,7 +250,7 @@ class PassingPort {
     // A server that is closed before it listens would start to listen afterwards.
     await this.#listening?.catch(() => undefined)
     const isClosed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
-    this.#options.doorway.dismiss(this.#server)
+    this.#options.acceptor.forget(this.#server)
     for (const client of this.#connections) if (isEnded(client)) client.destroy()
     await isClosed
   }

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import { Joined } from './joined.js'
+import { CoalescedTask } from './coalesced-task.js'
 
 function gated() {
   const ends: (() => void)[] = []
   let count = 0
-  const joined = new Joined(async () => {
+  const joined = new CoalescedTask(async () => {
     const number = ++count
     await new Promise<void>((resolve) => ends.push(resolve))
     return number
@@ -30,7 +30,7 @@ it('calls during an execution share the next one', async () => {
 
 it('a failed execution does not keep the next one from running', async () => {
   let fails = true
-  const joined = new Joined(async () => {
+  const joined = new CoalescedTask(async () => {
     if (fails) throw new Error('the store is away')
     return 'read'
   })

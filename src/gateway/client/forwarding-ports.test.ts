@@ -5,8 +5,8 @@ import { freePort, waitFor } from '../../../test/support/index.js'
 import { ClientMemoryBudget } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { recordedLog } from '../../telemetry/testing/recorded-log.js'
-import { Doorway } from './doorway.js'
-import { PassingPorts } from './passing-ports.js'
+import { ForwardingPorts } from './forwarding-ports.js'
+import { PacedAcceptor } from './paced-acceptor.js'
 
 it('a port closes after the replies that clients wait for, or after the grace period if the home goes on', async () => {
   const port = await freePort()
@@ -19,10 +19,10 @@ it('a port closes after the replies that clients wait for, or after the grace pe
     return here
   }
   const clock = new ManualClock()
-  const ports = new PassingPorts({
+  const ports = new ForwardingPorts({
     settings: { host: '127.0.0.1' },
     ports: { follow: (follower) => follower(['db']), find: () => ({ port, tls: false, readRegions: [] }), connect },
-    doorway: new Doorway(),
+    acceptor: new PacedAcceptor(),
     memory: new ClientMemoryBudget(),
     clock,
     logger: recordedLog(['warn', 'error']).logger,

@@ -1,11 +1,11 @@
 /** Requests about databases of another node. */
 import type { IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream'
-import { answerHeaders, type Elsewhere, forward, onceOver, REQUEST_ID_HEADER } from '../../http/index.js'
+import { answerHeaders, forward, onResponseOver, REQUEST_ID_HEADER, type RemoteNode } from '../../http/index.js'
 import type { Exchange } from './exchange.js'
 
 /** Options for passing a request on. */
-export interface PassingOn {
+export interface ForwardOptions {
   /** The body, if it was read. */
   readonly body?: Buffer | undefined
   /** Called before the client gets the next part of the answer. */
@@ -16,10 +16,14 @@ export interface PassingOn {
  * Passes a request on to another node, and its answer to the client. That node checks the token again.
  * @throws HomeportError `node_unreachable`, `node_answer_lost`
  */
-export async function passOn(exchange: Exchange, to: Elsewhere, { body, onAnswer }: PassingOn = {}): Promise<void> {
+export async function forwardRequest(
+  exchange: Exchange,
+  to: RemoteNode,
+  { body, onAnswer }: ForwardOptions = {},
+): Promise<void> {
   const { request, response, address: ip = '' } = exchange
   const gone = new AbortController()
-  onceOver(request, response, () => gone.abort())
+  onResponseOver(request, response, () => gone.abort())
   exchange.sendContinue()
   const answer = await forward(to, {
     original: request,

@@ -2,7 +2,7 @@
 const MAX_DISTANCE = 3
 
 /** The known word that is closest to a misspelt one, or `undefined` when none is close. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
+export function nearestWord(word: string, known: readonly string[]): string | undefined {
   const ranked = known
     .filter((candidate) => Math.abs(candidate.length - word.length) <= maxDistanceTo(candidate))
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }))

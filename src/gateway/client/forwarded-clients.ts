@@ -3,7 +3,7 @@ import type { Clock } from '../../base/index.js'
 import { closed } from '../../http/index.js'
 
 /** The clients of other nodes' databases, whose bytes this node passes on. */
-export class PassedClients {
+export class ForwardedClients {
   /** By client: its connection to the home, and a function that ends its input, so that the home still sends all replies. */
   readonly #passed = new Map<Duplex, { readonly home: Duplex; readonly finish: () => void }>()
   #isClosed = false

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import { Turns } from './index.js'
+import { TasksByKey } from './index.js'
 
 const settled = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve))
 
 it('work on one key takes turns, also after a failure, and runs beside the work on other keys', async () => {
-  const turns = new Turns()
+  const turns = new TasksByKey()
   const done: string[] = []
   const gates = new Map<string, (error?: Error) => void>()
   const work = (name: string) => () =>

@@ -1,5 +1,5 @@
 /** A queue of work for each key, such as a database: one task after the other, in the order of the calls. */
-export class Turns {
+export class TasksByKey {
   readonly #last = new Map<string, Promise<unknown>>()
 
   /** Runs the work after all earlier work on the same key. If it fails, only its own caller gets the error. */
@@ -40,7 +40,7 @@ interface Owner {
 }
 
 /** Limits how many tasks of each owner, such as an account, run at a time. The others wait, in the order of the calls. */
-export class FewAtOnce {
+export class OwnerConcurrency {
   readonly #most: number
   readonly #owners = new Map<string, Owner>()
 

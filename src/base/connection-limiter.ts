@@ -3,8 +3,8 @@ import { mostOpenFiles } from './open-files.js'
 const OWNER = Symbol('owner')
 
 /** A connection of a client. */
-export interface StrangerConnection {
-  /** Set by `Strangers` once the client is known. */
+export interface LimitedConnection {
+  /** Set by `ConnectionLimiter` once the client is known. */
   [OWNER]?: string | undefined
   readonly remoteAddress?: string | undefined
   readonly remotePort?: number | undefined
@@ -13,20 +13,20 @@ export interface StrangerConnection {
   destroy(): unknown
 }
 
-interface Stranger {
-  readonly connection: StrangerConnection
+interface Unauthenticated {
+  readonly connection: LimitedConnection
   readonly address: string
 }
 
-/** Settings of `Strangers`. */
-export interface StrangersOptions {
+/** Settings of `ConnectionLimiter`. */
+export interface ConnectionLimiterOptions {
   /**
    * Most connections of strangers, and of one owner. Default: a quarter of the files that the process may have open; for
    * strangers at most 5,000.
    */
   readonly most?: number
   /** Called after connections of strangers were closed, with their number since the last call; at most once a minute. */
-  readonly onClosed?: (connections: number) => void
+  readonly onUnauthenticatedClosed?: (connections: number) => void
   /** Like `onClosed`, for connections of an owner that were closed or refused; at most once a minute for each owner. */
   readonly onOwnerLimited?: (owner: string, connections: number) => void
 }
@@ -34,7 +34,7 @@ export interface StrangersOptions {
 /** The connections of one owner. */
 interface Owned {
   /** Oldest first. */
-  readonly connections: Set<StrangerConnection>
+  readonly connections: Set<LimitedConnection>
   readonly limited: MinuteReport
 }
 
@@ -61,7 +61,7 @@ class MinuteReport {
 const SHARE_OF_FILES = 1 / 4
 /** With this many shares of kept connections in total, an owner that has a full share itself gets no further connection. */
 const SHARES_KEPT = 2
-const MOST_STRANGERS = 5_000
+const MAX_UNAUTHENTICATED = 5_000
 /** Assumed where the system does not report its limit. */
 const ASSUMED_FILES = 4_096
 /** An address with more than this share of the limit loses its connections first. */
@@ -75,13 +75,13 @@ const REPORT_EVERY_MS = 60_000
  * oldest is closed. Clients of the Redis protocol stay connected, so new ones are refused while the total is near the limit
  * of files.
  */
-export class Strangers {
+export class ConnectionLimiter {
   readonly #most: number
   readonly #mostOfOwner: number
-  readonly #onOwnerLimited: StrangersOptions['onOwnerLimited']
+  readonly #onOwnerLimited: ConnectionLimiterOptions['onOwnerLimited']
   readonly #closed: MinuteReport
   /** Keyed by the client's address and port, which a TLS socket shares with the connection below it. Oldest first. */
-  readonly #connections = new Map<string, Stranger>()
+  readonly #connections = new Map<string, Unauthenticated>()
   readonly #ofAddress = new Map<string, Set<string>>()
   /** Addresses with more than their share: in a flood, each connection is younger than that of a slow client. */
   readonly #greedy = new Set<string>()
@@ -90,9 +90,9 @@ export class Strangers {
   /** Number of connections of all owners that are never closed in favour of others. */
   #kept = 0
 
-  constructor({ most, onClosed, onOwnerLimited }: StrangersOptions = {}) {
+  constructor({ most, onUnauthenticatedClosed: onClosed, onOwnerLimited }: ConnectionLimiterOptions = {}) {
     const share = Math.floor((mostOpenFiles() ?? ASSUMED_FILES) * SHARE_OF_FILES)
-    this.#most = most ?? Math.min(MOST_STRANGERS, share)
+    this.#most = most ?? Math.min(MAX_UNAUTHENTICATED, share)
     this.#mostOfOwner = most ?? share
     this.#closed = new MinuteReport((times) => onClosed?.(times))
     this.#onOwnerLimited = onOwnerLimited
@@ -107,7 +107,7 @@ export class Strangers {
    * Counts a client that has connected. Call it again with the TLS socket of the connection. Where another node passes
    * connections on, one of the Redis protocol counts at the home of its database, and one of REST at that other node.
    */
-  admit(connection: StrangerConnection): void {
+  admit(connection: LimitedConnection): void {
     const { remoteAddress: address = '', remotePort } = connection
     if (!remotePort) return
     const key = keyOf(connection)
@@ -123,18 +123,18 @@ export class Strangers {
    * Notes that the client has shown valid credentials. Called for each request, so it is cheap while there are no strangers.
    * @param owner whose credentials they are; the oldest of too many connections of one owner is closed. Omitted: no limit.
    */
-  know(connection: StrangerConnection, owner?: string): void {
+  markAuthenticated(connection: LimitedConnection, owner?: string): void {
     if (this.#connections.size > 0) this.#forget(keyOf(connection))
     if (owner !== undefined && owner !== connection[OWNER] && isOpen(connection)) this.#own(connection, owner)
   }
 
   /**
    * Notes that the client has logged in to stay connected. Its connection is not closed in favour of others of its owner:
-   * those are refused instead, see `mayKeep`.
+   * those are refused instead, see `mayAddPersistent`.
    */
-  keep(connection: StrangerConnection, owner: string): void {
-    this.know(connection)
-    const name = keptName(owner)
+  markPersistent(connection: LimitedConnection, owner: string): void {
+    this.markAuthenticated(connection)
+    const name = persistentName(owner)
     if (connection[OWNER] === name || !isOpen(connection)) return
     this.#add(connection, name)
     this.#kept++
@@ -142,15 +142,15 @@ export class Strangers {
   }
 
   /** Whether one more client of an owner may connect and stay connected. */
-  mayKeep(owner: string): boolean {
-    const owned = this.#ofOwner.get(keptName(owner))
+  mayAddPersistent(owner: string): boolean {
+    const owned = this.#ofOwner.get(persistentName(owner))
     const most = this.#mostOfOwner
     if (!owned || owned.connections.size < most || this.#kept < SHARES_KEPT * most) return true
     owned.limited.add()
     return false
   }
 
-  #own(connection: StrangerConnection, owner: string): void {
+  #own(connection: LimitedConnection, owner: string): void {
     const { connections, limited } = this.#add(connection, owner)
     if (connections.size <= this.#mostOfOwner) return
     const [oldest = connection] = connections
@@ -160,7 +160,7 @@ export class Strangers {
   }
 
   /** A proxy may send requests of several owners over one connection; it counts for the owner of the newest request. */
-  #add(connection: StrangerConnection, name: string): Owned {
+  #add(connection: LimitedConnection, name: string): Owned {
     if (connection[OWNER] === undefined) connection.once('close', () => this.#disown(connection))
     else this.#disown(connection)
     connection[OWNER] = name
@@ -174,22 +174,22 @@ export class Strangers {
     return owned
   }
 
-  #disown(connection: StrangerConnection): void {
+  #disown(connection: LimitedConnection): void {
     const name = connection[OWNER] ?? ''
     const connections = this.#ofOwner.get(name)?.connections
     connections?.delete(connection)
     if (connections?.size === 0) this.#ofOwner.delete(name)
   }
 
-  #forget(key: string): Stranger | undefined {
-    const stranger = this.#connections.get(key)
-    if (!stranger) return undefined
+  #forget(key: string): Unauthenticated | undefined {
+    const known = this.#connections.get(key)
+    if (!known) return undefined
     this.#connections.delete(key)
-    const ofAddress = this.#ofAddress.get(stranger.address) ?? new Set()
+    const ofAddress = this.#ofAddress.get(known.address) ?? new Set()
     ofAddress.delete(key)
-    if (ofAddress.size === 0) this.#ofAddress.delete(stranger.address)
-    if (!this.#isGreedy(ofAddress)) this.#greedy.delete(stranger.address)
-    return stranger
+    if (ofAddress.size === 0) this.#ofAddress.delete(known.address)
+    if (!this.#isGreedy(ofAddress)) this.#greedy.delete(known.address)
+    return known
   }
 
   #isGreedy(ofAddress: ReadonlySet<string>): boolean {
@@ -206,7 +206,7 @@ export class Strangers {
 
 /** Prefix of the name under which an owner's connections that stay are counted, apart from those that may be closed. */
 const KEPT = 'kept '
-const keptName = (owner: string): string => KEPT + owner
+const persistentName = (owner: string): string => KEPT + owner
 /** False if the client left while its login waited. Such a connection emits no further `close`, and would count forever. */
-const isOpen = ({ remotePort, destroyed }: StrangerConnection): boolean => !!remotePort && !destroyed
-const keyOf = ({ remoteAddress, remotePort }: StrangerConnection): string => `${remoteAddress} ${remotePort}`
+const isOpen = ({ remotePort, destroyed }: LimitedConnection): boolean => !!remotePort && !destroyed
+const keyOf = ({ remoteAddress, remotePort }: LimitedConnection): string => `${remoteAddress} ${remotePort}`

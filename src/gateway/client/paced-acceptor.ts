@@ -27,7 +27,7 @@ interface WaitingConnection {
  * would delay every client by a whole batch of them, turn after turn. So each turn accepts a few, and more while that
  * takes less than its share of the time. In an idle process turns follow each other at once, and no connection waits.
  */
-export class Doorway {
+export class PacedAcceptor {
   #waiting: WaitingConnection[] = []
   /** Index in `#waiting` of the first connection that was not accepted yet. */
   #first = 0
@@ -49,7 +49,7 @@ export class Doorway {
   }
 
   /** Closes the waiting connections of a server. */
-  dismiss(server: Server): void {
+  forget(server: Server): void {
     const waiting = this.#waiting.slice(this.#first)
     for (const connection of waiting) if (connection.server === server) connection.close()
     this.#waiting = waiting.filter((connection) => connection.server !== server)
@@ -93,7 +93,7 @@ export class Doorway {
 }
 
 /** Sends a client the reason why it is not served, if it is an error of the catalogue, and closes its connection. */
-export function turnAway(socket: ClientSocket, reason: unknown): void {
+export function refuseConnection(socket: ClientSocket, reason: unknown): void {
   socket.on('error', () => {})
   if (reason instanceof HomeportError) socket.write(encodeError(errorText(reason)))
   socket.destroySoon()
