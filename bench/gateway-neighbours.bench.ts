@@ -12,7 +12,7 @@
  * `gateway.bench.ts`.
  */
 import { once } from 'node:events'
-import { setApart } from './support/cores.js'
+import { reserveCores } from './support/cores.js'
 import { median, percentile } from './support/figures.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { connectTimes, type Target } from './support/large-load.js'
@@ -125,7 +125,7 @@ async function stormFrom({ child }: Peer<string>, port: number): Promise<number>
   return Number(rate)
 }
 
-const cores = setApart()
+const cores = reserveCores()
 console.log(cores.words)
 const server = await startPeer<GatewayFacts>('gateway-server.ts', {}, { launcher: cores.launcher })
 const { facts } = server

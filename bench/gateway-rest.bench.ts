@@ -8,7 +8,7 @@
  *
  * Its settings are those of `gateway.bench.ts`.
  */
-import { setApart } from './support/cores.js'
+import { reserveCores } from './support/cores.js'
 import { median } from './support/figures.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { postRequest, runHttpLoad } from './support/http-load.js'
@@ -65,7 +65,7 @@ async function compare(title: string, ways: readonly Way[]): Promise<void> {
   console.table(Object.fromEntries(rows))
 }
 
-const cores = setApart()
+const cores = reserveCores()
 const server = await startPeer<GatewayFacts>('gateway-server.ts', {}, { launcher: cores.launcher })
 const { facts } = server
 const env = { BENCH_ENGINE_SOCKET: facts.socketPath, BENCH_ENGINE_PASSWORD: facts.enginePassword }

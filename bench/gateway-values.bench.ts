@@ -6,7 +6,7 @@
  *
  * Its settings are those of `gateway.bench.ts`.
  */
-import { setApart } from './support/cores.js'
+import { reserveCores } from './support/cores.js'
 import { median } from './support/figures.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { largePipeline } from './support/large-load.js'
@@ -40,7 +40,7 @@ async function benchPipeline(peers: readonly TcpPeer[]): Promise<void> {
   console.table(Object.fromEntries(rows))
 }
 
-const cores = setApart()
+const cores = reserveCores()
 const server = await startPeer<GatewayFacts>('gateway-server.ts', {}, { launcher: cores.launcher })
 const others = await startTcpPeers(server.facts, server.child.pid ?? 0, cores)
 const rows: Record<string, object> = {}

@@ -15,7 +15,7 @@
  * servers share all cores, and `HOMEPORT_BENCH_INTERNALS=off` measures the gateway on the public API of Node
  * (`base/node-internals.ts`). The same holds for the other benchmarks of the gateway.
  */
-import { setApart } from './support/cores.js'
+import { reserveCores } from './support/cores.js'
 import type { GatewayFacts } from './support/gateway-server.js'
 import { startPeer } from './support/peers.js'
 import { compareShape, nameOf, shapesOf, startTcpPeers } from './support/tcp-rounds.js'
@@ -26,7 +26,7 @@ const AMOUNT = {
 }
 const SHAPES = shapesOf(['1/1/64', '50/1/64', '500/1/64', '1/16/64', '50/16/64', '500/16/64'])
 
-const cores = setApart()
+const cores = reserveCores()
 const server = await startPeer<GatewayFacts>('gateway-server.ts', {}, { launcher: cores.launcher })
 const others = await startTcpPeers(server.facts, server.child.pid ?? 0, cores)
 const rows: Record<string, object> = {}

@@ -21,7 +21,7 @@ import {
   tempDir,
   waitFor,
 } from '../test/support/index.js'
-import { laySlowWire, type SlowWire } from '../test/support/slow-wire.js'
+import { type SlowWire, startSlowWire } from '../test/support/slow-wire.js'
 
 const THOUSANDS = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1_000)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 31))
@@ -66,7 +66,7 @@ interface Made {
 async function startNode(name: keyof typeof NODES, store: string, first?: SlowNode): Promise<SlowNode> {
   const { host, region } = NODES[name]
   const peerPort = await freePort()
-  const wire = await laySlowWire(peerPort)
+  const wire = await startSlowWire(peerPort)
   const peer = ['--advertise', `127.0.0.1:${wire.port}`, '--peer-port', String(peerPort)]
   const args = ['--store', store, '--node', name, '--region', region, '--log-level', 'warn', '--plans-file', plansFile]
   const credentials = first && { credentials: first.homeport.credentials }

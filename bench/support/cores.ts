@@ -19,7 +19,7 @@ const TOGETHER: Cores = { words: 'load and servers share all cores', launcher: [
  * Gives this process and its children the first core, and servers the others. Does nothing if the system cannot do
  * that, or if `HOMEPORT_BENCH_CORES` is `shared`.
  */
-export function setApart(): Cores {
+export function reserveCores(): Cores {
   const last = availableParallelism() - 1
   if (last < 1 || process.env.HOMEPORT_BENCH_CORES === 'shared') return TOGETHER
   try {

@@ -1,4 +1,4 @@
-import { type Clock, isObject, Joined, type Service, sha256Hex, Turns } from '../base/index.js'
+import { type Clock, CoalescedTask, isObject, type Service, sha256Hex, TasksByKey } from '../base/index.js'
 import { type Cluster, singleNode } from '../cluster/index.js'
 import type { AuditLog } from '../contract/accounts/audit.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -74,20 +74,20 @@ export class Accounts implements Service, Authenticator {
   #written = ''
   readonly #afterLostCommits: AfterLostCommits
   readonly #cluster: Cluster
-  readonly #reading: Joined<number>
+  readonly #reading: CoalescedTask<number>
   /**
    * Writes of `credentials.json` run one after the other, because concurrent writes
    * would replace each other's temporary file.
    */
-  readonly #writes = new Turns()
+  readonly #writes = new TasksByKey()
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps
     const { store, clock, cluster = singleNode() } = deps
     this.#cluster = cluster
-    this.#reading = new Joined(() => this.#read())
+    this.#reading = new CoalescedTask(() => this.#read())
     this.#directory = new AccountDirectory(clock, deps.freeDailyMessages)
-    cluster.handle(CHANGED, () => this.#followOthers())
+    cluster.handle(CHANGED, () => this.#applyOtherChanges())
     cluster.handle(ROTATED, (payload) => this.#rotatedElsewhere(payload))
     this.#afterLostCommits = new AfterLostCommits({
       store,
@@ -123,7 +123,7 @@ export class Accounts implements Service, Authenticator {
     this.operator = new Operator({
       ...teamDeps,
       isOperator: (id) => this.isFirst(id),
-      keepToken: (token) => this.queues.keep(token),
+      storeToken: (token) => this.queues.storeToken(token),
     })
     this.sessions = new Sessions({ ...deps, directory: this.#directory, installationId: () => this.#installationId })
   }
@@ -137,7 +137,7 @@ export class Accounts implements Service, Authenticator {
     const { store, dataDir, clock, firstEmail: email = DEFAULT_EMAIL, foreignStore = 'refuse' } = this.#deps
     this.#installationId = await bindDataDir(store, dataDir, clock.now(), foreignStore)
     const found = await readCredentials(dataDir)
-    await store.run(firstTokens.followAll, {})
+    await store.run(firstTokens.syncAllFirstTokens, {})
     const isEmpty = (await this.#reading.run()) === 0
     const own = isEmpty ? await createFirstAccount({ store, dataDir, clock, email }, found) : found
     if (isEmpty) await this.#reading.run()
@@ -278,7 +278,7 @@ export class Accounts implements Service, Authenticator {
   /** Runs after a commit whose reply was lost: it may have suspended or deleted an account. */
   async #recover(): Promise<void> {
     await this.#follow()
-    await this.operator.followOthers()
+    await this.operator.applyOtherChanges()
     // The deletion may take minutes, and retries by itself.
     this.operator.completeDeletions().catch(() => undefined)
   }
@@ -288,9 +288,9 @@ export class Accounts implements Service, Authenticator {
   }
 
   /** Another node has committed a change. */
-  async #followOthers(): Promise<void> {
+  async #applyOtherChanges(): Promise<void> {
     await this.#reading.run()
-    await this.operator.followOthers()
+    await this.operator.applyOtherChanges()
     // The signing keys or the token of the first account may have changed.
     await this.#refreshFile()
   }

@@ -1,11 +1,11 @@
-import { newId, randomSecret, sha256Hex, Turns, unreachable } from '../base/index.js'
+import { newId, randomSecret, sha256Hex, TasksByKey, unreachable } from '../base/index.js'
 import { type ApiKey, type CreateApiKeyBody, MOST_API_KEYS, type NewApiKey } from '../contract/accounts/accounts.js'
 import type { RotateBody } from '../contract/accounts/credentials.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
 import { emailKeyOf } from './access.js'
 import { type AuditEvent, auditRow } from './audit.js'
-import { lifeOf, neverExpires, overlapOf, ownerOf, rotationOf } from './rotation.js'
+import { neverExpires, overlapOf, ownerOf, rotationOf, validityOf } from './rotation.js'
 import type { TeamDeps } from './teams.js'
 import type * as accounts from './transactions/accounts.js'
 import * as apiKeys from './transactions/api-keys.js'
@@ -21,7 +21,7 @@ type ApiKeyRow = accounts.ApiKeyRow
 export class ApiKeys {
   readonly #deps: TeamDeps
   /** Rotations of a key run one after the other, so that the credentials file follows each new secret in order. */
-  readonly #rotations = new Turns()
+  readonly #rotations = new TasksByKey()
 
   constructor(deps: TeamDeps) {
     this.#deps = deps
@@ -159,6 +159,6 @@ function keyOf(row: ApiKeyRow, usedAt?: number): ApiKey {
     read_only: row.read_only === 1,
     creation_time: Math.floor(row.created_at / 1000),
     ...(row.holder === null ? {} : { team_id: row.account_id, member_email: row.holder }),
-    ...lifeOf(row, usedAt),
+    ...validityOf(row, usedAt),
   }
 }

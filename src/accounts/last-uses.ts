@@ -56,7 +56,7 @@ export class LastUses {
     // After the clock was set back, all uses are written. The store keeps a later time that it already has.
     const uses = directory.usedSince(now < this.#writtenAt ? 0 : this.#writtenAt)
     try {
-      if (uses.keys.length + uses.tokens.length > 0) await store.run(queueTokens.noteUses, uses)
+      if (uses.keys.length + uses.tokens.length > 0) await store.run(queueTokens.recordUses, uses)
       this.#writtenAt = now
     } catch (error) {
       logger.warn('credential_use_not_stored', { error })

@@ -59,7 +59,7 @@ describeOnStore('postgres', 'accounts after a lost commit', (openStore, on) => {
     let deletions = 0
     accounts.operator.watch({
       onSuspension: async () => undefined,
-      onChangeElsewhere: async () => {
+      onChangeByOtherNode: async () => {
         for (const id of accounts.heldIds) held.add(id)
       },
       onDeletion: async () => void deletions++,

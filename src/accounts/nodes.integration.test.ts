@@ -92,7 +92,7 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
     const followed: string[] = []
     const watcher = (name: string) => ({
       onSuspension: async () => void followed.push(`${name} suspended`),
-      onChangeElsewhere: async () => void followed.push(`${name} follows`),
+      onChangeByOtherNode: async () => void followed.push(`${name} follows`),
       onDeletion: async () => undefined,
     })
     const made = await a.accounts.operator.create(owner, { email: 'other@example.test', account_type: 'paid' })
@@ -152,8 +152,8 @@ describeOnEveryStore('accounts on several nodes', (openStore) => {
   it('keep the later of two times of use', async () => {
     const { store, a, owner, stop } = await two()
     const { keyId } = await newKey(a.accounts, owner, 'used')
-    await store.run(queueTokens.noteUses, { keys: [{ id: keyId, at: 2_000 }], tokens: [] })
-    await store.run(queueTokens.noteUses, { keys: [{ id: keyId, at: 1_000 }], tokens: [] })
+    await store.run(queueTokens.recordUses, { keys: [{ id: keyId, at: 2_000 }], tokens: [] })
+    await store.run(queueTokens.recordUses, { keys: [{ id: keyId, at: 1_000 }], tokens: [] })
     const listed = await a.accounts.keys.list(owner, undefined)
     expect(listed.find(({ key_id }) => key_id === keyId)?.last_used_at).toBe(2)
     await stop()

@@ -16,7 +16,7 @@ export interface OperatorDeps {
   /** Whether an account is the operator's. */
   readonly isOperator: (accountId: string) => boolean
   /** Stores the queue token of a new account encrypted, so that the management API shows it to its owner. */
-  readonly keepToken: (token: string) => Promise<void>
+  readonly storeToken: (token: string) => Promise<void>
 }
 
 /** Is notified of changes of accounts, once they are committed and callers are refused accordingly. */
@@ -24,7 +24,7 @@ export interface AccountWatcher {
   /** An account was suspended or resumed: its databases and messages must follow. */
   onSuspension(): Promise<void>
   /** Another node has suspended, resumed or deleted accounts: their databases and messages on this node must follow. */
-  onChangeElsewhere(): Promise<void>
+  onChangeByOtherNode(): Promise<void>
   /**
    * Accounts or teams are to be deleted with everything they have.
    * @param only resolves when nothing is left of this account. Default: of all that are to be deleted.
@@ -62,7 +62,7 @@ export class Operator {
     const outcome = await this.#deps.store.run(operator.create, { account, key, audit })
     if (outcome === 'email_taken') throw new HomeportError('account_exists', { email: body.email })
     await this.#deps.reload()
-    await this.#deps.keepToken(credentials.queueToken)
+    await this.#deps.storeToken(credentials.queueToken)
     return {
       ...managedOf({ row: account, teams: 0, databases: 0 }),
       api_key: credentials.apiKey,
@@ -110,8 +110,8 @@ export class Operator {
   }
 
   /** Another node has changed accounts. */
-  async followOthers(): Promise<void> {
-    await this.#watcher?.onChangeElsewhere()
+  async applyOtherChanges(): Promise<void> {
+    await this.#watcher?.onChangeByOtherNode()
   }
 
   /** Completes the deletions that have begun. Resolves when nothing is left of `only`; by default, of all such accounts. */

@@ -133,7 +133,7 @@ export class QueueAccounts {
   async start(dataDir: string, own: Credentials | undefined): Promise<void> {
     this.#seal = await TokenSeal.open(dataDir)
     await this.#exchangeKeys()
-    if (own !== undefined) await this.keep(own.queueToken)
+    if (own !== undefined) await this.storeToken(own.queueToken)
   }
 
   /** Sends the keys of this node to the other nodes, and keeps theirs. */
@@ -150,7 +150,7 @@ export class QueueAccounts {
   }
 
   /** Stores a token if the store has only its hash, so that the management API can show it to its owner. */
-  async keep(token: string): Promise<void> {
+  async storeToken(token: string): Promise<void> {
     const hash = sha256Hex(token)
     const row = this.#deps.rows().find((one) => one.queue_token === null && one.queue_token_hash === hash)
     if (row) await this.#fill(row, token)

@@ -11,7 +11,7 @@ import type { Caller } from '../http/index.js'
 import { emailKeyOf } from './access.js'
 import { type AuditEvent, auditRow } from './audit.js'
 import { newQueueToken } from './credentials.js'
-import { lifeOf, neverExpires, overlapOf, ownerOf, rotationOf } from './rotation.js'
+import { neverExpires, overlapOf, ownerOf, rotationOf, validityOf } from './rotation.js'
 import type { TeamDeps } from './teams.js'
 import type * as accounts from './transactions/accounts.js'
 import * as queueTokens from './transactions/queue-tokens.js'
@@ -176,6 +176,6 @@ function tokenOf(row: QueueTokenRow, usedAt?: number): QueueToken {
     ...(row.scope === 'queue' && row.scope_name !== null ? { queue: row.scope_name } : {}),
     ...(row.scope === 'flow_control' && row.scope_name !== null ? { flow_control_key: row.scope_name } : {}),
     creation_time: Math.floor(row.created_at / 1000),
-    ...lifeOf(row, usedAt),
+    ...validityOf(row, usedAt),
   }
 }

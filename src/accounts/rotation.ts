@@ -40,7 +40,7 @@ export function neverExpires(what: 'key' | 'token'): HomeportError {
   return new HomeportError('invalid_request', { problem })
 }
 
-interface Life {
+interface Validity {
   readonly expires_at: number | null
   readonly last_used_at: number | null
   readonly previous_until: number | null
@@ -49,7 +49,7 @@ interface Life {
 const seconds = (ms: number): number => Math.floor(ms / 1000)
 
 /** Expiry, last use and overlap as the management API shows them: only the ones that exist, Unix seconds. */
-export function lifeOf({ expires_at, last_used_at, previous_until }: Life, usedAt = 0) {
+export function validityOf({ expires_at, last_used_at, previous_until }: Validity, usedAt = 0) {
   const used = Math.max(usedAt, last_used_at ?? 0)
   return {
     ...(expires_at === null ? {} : { expires_at: seconds(expires_at) }),

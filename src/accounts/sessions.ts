@@ -59,9 +59,9 @@ export class Sessions implements SessionResolver {
     if (directory.standingOf(caller.accountId) === 'suspended') throw new HomeportError('account_suspended', {})
     const secret = randomSecret(SECRET_BYTES)
     const now = clock.now()
-    const life = { created_at: now, expires_at: now + SESSION_LASTS_MS }
+    const validity = { created_at: now, expires_at: now + SESSION_LASTS_MS }
     const hashes = { secret_hash: sha256Hex(secret), key_hash: sha256Hex(apiKey) }
-    await store.run(consoleSessions.create, { ...hashes, ...life, key_id: keyId })
+    await store.run(consoleSessions.create, { ...hashes, ...validity, key_id: keyId })
     return { secret, caller }
   }
 

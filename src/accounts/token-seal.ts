@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'
-import { readFileIfThere, replaceFile, Turns } from '../base/index.js'
+import { readFileIfThere, replaceFile, TasksByKey } from '../base/index.js'
 
 const CIPHER = 'aes-256-gcm'
 const KEY_BYTES = 32
@@ -26,7 +26,7 @@ export class TokenSeal {
   /** The content of the file with the keys of other nodes. */
   #written: string
   /** Writes of the file run one after the other. */
-  readonly #writes = new Turns()
+  readonly #writes = new TasksByKey()
 
   private constructor(dataDir: string, key: Buffer, others: readonly Buffer[]) {
     this.#dataDir = dataDir

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { AlertKind } from '../contract/alerts/kinds.js'
 import type { Condition } from './conditions.js'
-import { changesOf, type Judged } from './episodes.js'
+import { changesOf, type LookInput } from './episodes.js'
 import type { ConditionRow } from './transactions/alerts-conditions.js'
 
 const NOW = Date.parse('2026-03-10T00:00:00Z')
@@ -16,7 +16,7 @@ const state = (kind: AlertKind, subject: string): Condition => ({
   title: 'T.',
   advice: 'A.',
 })
-const changes = (current: readonly Condition[], known: readonly ConditionRow[], some: Partial<Judged> = {}) =>
+const changes = (current: readonly Condition[], known: readonly ConditionRow[], some: Partial<LookInput> = {}) =>
   changesOf(current, { now: NOW, known, isUnjudged: () => false, nameOf: () => 'shop', ...some })
 const ends = ({ resolved }: ReturnType<typeof changesOf>) =>
   resolved.map(({ episodeId, found }) => [found.subject, episodeId, found.title])

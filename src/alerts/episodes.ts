@@ -11,7 +11,7 @@ const CALM_MS = CALM_MINUTES * 60_000
 const MOST_AT_ONCE = 20
 
 /** Input of one look, besides the states that hold now. */
-export interface Judged {
+export interface LookInput {
   readonly now: number
   /** States that accounts were alerted of. */
   readonly known: readonly ConditionRow[]
@@ -34,7 +34,7 @@ interface Alerting {
  * time in the future was stored before the clock was set back. It counts as now, so that neither a
  * reminder nor an end has to wait for that time.
  */
-export function changesOf(current: readonly Condition[], judged: Judged): ConditionChanges {
+export function changesOf(current: readonly Condition[], judged: LookInput): ConditionChanges {
   const { now, known } = judged
   const rows = new Map(known.map((row) => [keyOf(row.account_id, row.kind, row.subject), row]))
   const put: ConditionRow[] = []
@@ -112,7 +112,7 @@ function raisedFrom(group: readonly Condition[], subject: string, episodeId: str
 }
 
 /** The alerts for episodes whose last state has ended. */
-function resolvedOf(forget: readonly ConditionRow[], { now, known, nameOf }: Judged): Raised[] {
+function resolvedOf(forget: readonly ConditionRow[], { now, known, nameOf }: LookInput): Raised[] {
   const gone = new Set(forget)
   const lasting = new Set(known.filter((row) => !gone.has(row)).map((row) => row.episode_id))
   const ended = new Map(forget.map((row) => [row.episode_id, row]))
@@ -144,7 +144,7 @@ const OF_DATABASES: Readonly<Partial<Record<string, (name: string) => string>>> 
 }
 
 /** One sentence that says what has ended. */
-function endedTitle(kind: string, subject: string, nameOf: Judged['nameOf']): string {
+function endedTitle(kind: string, subject: string, nameOf: LookInput['nameOf']): string {
   if (subject === OTHER_SUBJECTS) return `The other alerts of the rule ${kind} have ended.`
   const ofDatabase = OF_DATABASES[kind]
   if (ofDatabase) {

@@ -2,7 +2,7 @@ import { MOST_EXAMPLES } from '../contract/alerts/kinds.js'
 import { type NotifyContext, noticeMessage } from './notify.js'
 import type { ChannelRow } from './transactions/alerts-channels.js'
 import { type Gathered, type GroupRow, gatheredOf, type NotifiedRow } from './transactions/alerts-groups.js'
-import { type AlertRow, examplesOf, groupMsOf, wants } from './transactions/alerts-history.js'
+import { type AlertRow, acceptsKind, examplesOf, groupMsOf } from './transactions/alerts-history.js'
 import type {
   ChannelCounters,
   DueAlerts,
@@ -77,7 +77,7 @@ class Round {
 
   settle(alert: AlertRow): void {
     const isSilenced = this.#isSilenced(alert)
-    const wanting = this.#due.channels.filter((channel) => wants(channel, alert.kind))
+    const wanting = this.#due.channels.filter((channel) => acceptsKind(channel, alert.kind))
     if (alert.status === 'resolved') this.#settleEnd(alert, isSilenced ? [] : wanting, isSilenced)
     else if (isSilenced) this.#done(alert, 'silenced')
     else if (wanting.length === 0) this.#done(alert, 'no_channel')
@@ -92,7 +92,7 @@ class Round {
     const isDue = row.due_at !== null && (row.due_at <= now || row.sent_at > now)
     if (!isDue || this.#changed.has(key)) return
     const channel = this.#due.channels.find(({ channel_id }) => channel_id === row.channel_id)
-    const isUnwanted = !gathered || !channel || !wants(channel, row.kind) || this.#isSilenced(gathered.alert)
+    const isUnwanted = !gathered || !channel || !acceptsKind(channel, row.kind) || this.#isSilenced(gathered.alert)
     if (isUnwanted) this.#putGroup({ ...row, due_at: null, gathered: null })
     else this.#send(channel, gathered)
   }

@@ -112,9 +112,9 @@ export class AlertWatch implements Service {
   }
 
   async #collectEvents(accounts: readonly sources.Watched[], isWide: boolean): Promise<void> {
-    const often = () => this.#lookAt(this.#nextOf('often', accounts), ['dead_letter', 'run_failed'])
+    const often = () => this.#collectFrom(this.#nextOf('often', accounts), ['dead_letter', 'run_failed'])
     // Failed backups are few, but finding them reads all backups of an account.
-    const seldom = () => this.#lookAt(this.#nextOf('seldom', accounts), ['backup_failed'])
+    const seldom = () => this.#collectFrom(this.#nextOf('seldom', accounts), ['backup_failed'])
     await each(isWide ? [often, seldom] : [often], (look) => look())
   }
 
@@ -125,7 +125,7 @@ export class AlertWatch implements Service {
     return accounts.slice(from, from + MOST_ACCOUNTS)
   }
 
-  async #lookAt(watched: readonly sources.Watched[], looked: readonly sources.EventSource[]): Promise<void> {
+  async #collectFrom(watched: readonly sources.Watched[], looked: readonly sources.EventSource[]): Promise<void> {
     const { store, clock } = this.#deps
     await each(inBatches(watched), async (some) => {
       const waiting = await store.run(sources.waiting, { watched: some, sources: looked, now: clock.now() })

@@ -19,7 +19,7 @@
  *   the next batches while one is being decided, and the store lets other writers go first (`turn: 'background'`).
  *   `batch-size.ts` keeps a batch to a few milliseconds. `kinds.ts` says what an action does to its items. `fences.ts`
  *   blocks new runs that match a cancel, for a while. `take-over.ts` continues actions of nodes that are gone, and
- *   `left-children.ts` reports runs that an undo has left cancelled to the runs that invoked them.
+ *   `cancelled-children.ts` reports runs that an undo has left cancelled to the runs that invoked them.
  *   `bulk-nodes.ts` applies each change on all nodes of a cluster.
  * - `transactions/`: `bulk-action.ts` has the transactions of the state machine; `store/schema/bulk.ts` lists the
  *   states.
@@ -46,8 +46,8 @@ import { bulkRoutes } from './routes/routes.js'
 import * as bulkDraft from './transactions/bulk-draft.js'
 import * as bulkRetention from './transactions/bulk-retention.js'
 import { BulkNodes } from './worker/bulk-nodes.js'
+import { CancelledChildren } from './worker/cancelled-children.js'
 import { Fences } from './worker/fences.js'
-import { LeftChildren } from './worker/left-children.js'
 import { BulkWorker, type WorkerDeps } from './worker/worker.js'
 
 /** The collaborators and settings of the module. */
@@ -83,7 +83,7 @@ export function createBulk(deps: BulkDeps): Bulk {
     cluster,
     fences,
     worker,
-    leftChildren: new LeftChildren(deps),
+    cancelledChildren: new CancelledChildren(deps),
   })
   const retention = retentionOf(deps, cluster)
   const afterLostCommits = new AfterLostCommits({

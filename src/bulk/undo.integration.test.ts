@@ -6,7 +6,7 @@ import type { Store } from '../store/index.js'
 import { describeOnEveryStore, type OpenStore } from '../store/testing/index.js'
 import * as runsRetention from '../workflow/transactions/runs-retention.js'
 import { type BulkServer, startBulkServer } from './testing/harness.js'
-import { forgetKept } from './testing/older-cancel.js'
+import { deleteUndoData } from './testing/older-cancel.js'
 import * as bulkAction from './transactions/bulk-action.js'
 import { cancelMessagesBatch } from './transactions/bulk-kinds.js'
 import { packSeqs } from './transactions/bulk-pack.js'
@@ -150,7 +150,7 @@ function suite(openStore: OpenStore): void {
   it('says that a run stays cancelled whose cancel kept nothing, because an older version made it', async () => {
     const [runId = ''] = await trigger(1, 'old')
     const { actionId } = await cancel({ label: 'old' })
-    await store.run(forgetKept, {})
+    await store.run(deleteUndoData, {})
     const undone = await finished(await server.ask('POST', `${ACTIONS}/${actionId}/undo`))
     expect(undone).toMatchObject({ matched: 1, outcomes: { undone: 0, failed: 1 } })
     const { outcomes } = await bodyOf<{ outcomes: object[] }>('GET', `${ACTIONS}/${undone.actionId}/outcomes`)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { atCleanup, freePort, run, tempDir } from '../../test/support/index.js'
 import { type Credentials, writeCredentials } from '../accounts/credentials.js'
-import { loadConfig, noteAddresses } from '../config/index.js'
+import { loadConfig, recordAddresses } from '../config/index.js'
 import { runCli } from './index.js'
 import { profilesPath, writeProfiles } from './remote/profiles.js'
 
@@ -243,7 +243,7 @@ describe('the addresses of a server that was started with other ports', () => {
 
   beforeEach(() => {
     const ports = { apiPort: '9900', restPort: '9901', queuePort: '9902' }
-    noteAddresses(loadConfig({ flags: { dataDir, ...ports, publicApiUrl: 'https://api.example.com' } }))
+    recordAddresses(loadConfig({ flags: { dataDir, ...ports, publicApiUrl: 'https://api.example.com' } }))
   })
 
   it('are those of its last start', async () => {

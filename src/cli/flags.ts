@@ -11,7 +11,7 @@ import {
   type OptionName,
   optionOf,
 } from '../config/index.js'
-import { addHelpForAll, leaveOut } from './help.js'
+import { addHelpForAll, hideFromHelp } from './help.js'
 
 /**
  * Adds one flag for each option of the configuration table.
@@ -22,7 +22,7 @@ export function addConfigFlags(command: Command, shown: readonly OptionName[] = 
   command.addOption(configFileFlag())
   for (const name of OPTION_NAMES) {
     const flag = flagOf(name, defaults[name])
-    command.addOption(shown.includes(name) ? flag : leaveOut(flag))
+    command.addOption(shown.includes(name) ? flag : hideFromHelp(flag))
   }
   return addHelpForAll(command)
 }

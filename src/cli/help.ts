@@ -15,7 +15,7 @@ export const SHARED = 'Every command:'
 const LEFT_OUT = new WeakSet<Option>()
 
 /** Leaves an option out of the help of its command; `--help-all` shows it. */
-export function leaveOut(option: Option): Option {
+export function hideFromHelp(option: Option): Option {
   LEFT_OUT.add(option)
   return option
 }
@@ -82,7 +82,7 @@ export function setHelp(command: Command, path = command.name()): void {
 }
 
 /** Suggests flags and commands that begin with the unknown word of an error; Commander suggests only similar words. */
-export function withLongerWords(command: Command, error: string): string {
+export function withCompletions(command: Command, error: string): string {
   const word = /^error: unknown (?:option|command) '([^'=]+)[^']*'\n$/.exec(error)?.[1]
   if (word === undefined || !/^(?:--)?[a-z]/.test(word)) return error
   const words = word.startsWith('-')

@@ -2,7 +2,7 @@ import { clientVariablesOfProcess } from '../config/index.js'
 import { getConsoleSettings } from '../contract/console/console.js'
 import { failedWith } from './errors.js'
 import { remote } from './remote/remote.js'
-import { showPage } from './system-programs.js'
+import { openInBrowser } from './system-programs.js'
 
 /** `homeport open`: prints the URL of the console, and opens it when there is a graphical session. */
 export const openCommand = remote<{ browser: boolean }>({
@@ -15,7 +15,7 @@ export const openCommand = remote<{ browser: boolean }>({
     const url = pageOf(settings.api_url)
     show({ url: url.href }, () => `${url.href}\n`)
     if (isJson || !browser || !clientVariablesOfProcess().hasDesktop) return
-    if (!(await showPage(url))) say('No browser could be opened.')
+    if (!(await openInBrowser(url))) say('No browser could be opened.')
   },
 })
 

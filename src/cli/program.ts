@@ -1,7 +1,7 @@
 import { Command } from 'commander'
 import { VERSION } from '../base/index.js'
 import { EXIT_CODES_HELP, type ExitCode } from './exit-codes.js'
-import { setHelp, withLongerWords } from './help.js'
+import { setHelp, withCompletions } from './help.js'
 import type { Io } from './io.js'
 import type { CommandMaker } from './remote/remote.js'
 
@@ -162,7 +162,7 @@ function captureOutput(command: Command, io: Io): void {
     .configureOutput({
       writeOut: io.out,
       writeErr: io.err,
-      outputError: (text, write) => write(withLongerWords(command, text)),
+      outputError: (text, write) => write(withCompletions(command, text)),
       ...(width !== undefined && { getOutHelpWidth: () => width, getErrHelpWidth: () => width }),
     })
     .exitOverride()

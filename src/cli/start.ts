@@ -10,9 +10,9 @@ import {
   isFirstProcess,
   keepFilesPrivate,
   lockDataDir,
-  noteAddresses,
-  noteServer,
   type OptionName,
+  recordAddresses,
+  recordServer,
   stateHomeOfProcess,
   storageVariablesOfProcess,
   telemetryVariablesOfProcess,
@@ -23,7 +23,7 @@ import { describeError } from './errors.js'
 import { type ExitCode, FAILED } from './exit-codes.js'
 import { addConfigFlags, configOf } from './flags.js'
 import type { Io } from './io.js'
-import { tellParent } from './nodes/parent.js'
+import { notifyParent } from './nodes/parent.js'
 import { addExamples } from './remote/remote.js'
 import { serve, stopSignals } from './serve.js'
 import { ServiceManager } from './service-manager.js'
@@ -93,11 +93,11 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
       onServing: () => {
         void closeDataDir(config.dataDir).catch(() => undefined)
         const own = hasServed(config.dataDir) ? undefined : app.ownCredentials
-        noteAddresses(config)
-        if (isFirstProcess()) removeNote = noteServer(config, stateHomeOfProcess)
+        recordAddresses(config)
+        if (isFirstProcess()) removeNote = recordServer(config, stateHomeOfProcess)
         if (isFirstProcess()) io.out(welcome(config) + (own ? firstStart(config, own, manager) : ''))
         void manager.notify('READY=1')
-        tellParent()
+        notifyParent()
       },
     })
   } finally {
@@ -107,7 +107,10 @@ export async function runServer(config: Config, io: Io, prepare?: () => Promise<
   }
 }
 
-/** The HTTP client runs on WebAssembly, whose memory reserves gigabytes of addresses. Without it, the client ends the process. */
+/**
+ * The HTTP client runs on WebAssembly, whose memory reserves gigabytes of addresses. Without it, the client ends the
+ * process.
+ */
 function requireWebAssembly(): void {
   try {
     // The types of Node do not know it.

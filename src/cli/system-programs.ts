@@ -11,7 +11,7 @@ const OPENER = process.platform === 'darwin' ? 'open' : 'xdg-open'
  * Opens a page in the browser of the user.
  * @returns whether the program for it was found.
  */
-export function showPage(url: URL): Promise<boolean> {
+export function openInBrowser(url: URL): Promise<boolean> {
   const child = spawn(OPENER, [url.href], { stdio: 'ignore', detached: true })
   return new Promise((resolve) => {
     child.once('error', () => resolve(false))

@@ -1,7 +1,7 @@
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { chmod, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { codeOf, makeFolderSync, neverCollected, openSqlite, type SqliteDatabase, userId } from '../base/index.js'
+import { codeOf, keepForever, makeFolderSync, openSqlite, type SqliteDatabase, userId } from '../base/index.js'
 import { HomeportError } from '../contract/errors/errors.js'
 
 /**
@@ -69,7 +69,7 @@ export function keepFilesPrivate(): void {
  */
 export async function closeDataDir(directory: string): Promise<number> {
   let closed = 0
-  for (const path of await openToOthers(directory)) {
+  for (const path of await pathsOpenToOthers(directory)) {
     await chmod(path, (await lstat(path)).mode & ~OTHERS & 0o777).then(
       () => closed++,
       () => undefined,
@@ -79,7 +79,7 @@ export async function closeDataDir(directory: string): Promise<number> {
 }
 
 /** Paths in the data directory that other users may read or enter. Files may come and go during the search. */
-export async function openToOthers(directory: string): Promise<string[]> {
+export async function pathsOpenToOthers(directory: string): Promise<string[]> {
   const found: string[] = []
   const look = async (path: string): Promise<void> => {
     const stats = await lstat(path).catch(() => undefined)
@@ -117,7 +117,7 @@ function create(directory: string): void {
 function openLock(directory: string): SqliteDatabase {
   try {
     // The garbage collector closes a file that nobody refers to, which would release the lock.
-    return neverCollected(openSqlite(join(directory, LOCK_FILE), { busyTimeoutMs: LOCK_WAIT_MS }))
+    return keepForever(openSqlite(join(directory, LOCK_FILE), { busyTimeoutMs: LOCK_WAIT_MS }))
   } catch (error) {
     throw unusable(directory, error)
   }

@@ -23,13 +23,13 @@ export {
   inspectDataDir,
   keepFilesPrivate,
   lockDataDir,
-  openToOthers,
+  pathsOpenToOthers,
 } from './data-dir.js'
 export type { Config } from './derive.js'
 export { isLoopback, isWildcard } from './derive.js'
 export { configurationPage, defaultText } from './docs.js'
 export { describeStore, type PortRange, type StoreChoice, storeChoice } from './kinds.js'
-export { hasServed, noteAddresses } from './last-start.js'
+export { hasServed, recordAddresses } from './last-start.js'
 export { DEFAULT_FILE, type Defaults, loadConfig, readConfigFile, type Sources, unknownEnvironment } from './load.js'
 export { envName, flagName, suggestion } from './names.js'
 export { type ObjectPlace, parseObjectPlace, placeText } from './object-place.js'
@@ -50,4 +50,4 @@ export {
   telemetryVariablesOfProcess,
   unknownVariablesOfProcess,
 } from './process.js'
-export { noteServer, type RunningServer, runningServers } from './servers.js'
+export { type RunningServer, recordServer, runningServers } from './servers.js'

@@ -26,7 +26,7 @@ const pathIn = (dataDir: string): string => join(dataDir, 'addresses.json')
  * Writes the server's addresses to its data directory, for commands without address options. A failure is ignored: the
  * server works without the file.
  */
-export function noteAddresses({ dataDir, ...config }: Config): void {
+export function recordAddresses({ dataDir, ...config }: Config): void {
   const { host, apiPort, restPort, queuePort, publicApiUrl, publicRestUrl, publicQueueUrl } = config
   const addresses: Addresses = { host, apiPort, restPort, queuePort, publicApiUrl, publicRestUrl, publicQueueUrl }
   try {

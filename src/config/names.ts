@@ -1,4 +1,4 @@
-import { nearest } from '../base/index.js'
+import { nearestWord } from '../base/index.js'
 
 /** Names of an option: `apiPort` is the flag `--api-port` and the variable `HOMEPORT_API_PORT`. */
 
@@ -12,6 +12,6 @@ export const envName = (option: string): string => `HOMEPORT_${words(option).joi
 
 /** "; did you mean X?", or an empty text when no known word is close. */
 export function suggestion(word: string, known: readonly string[]): string {
-  const match = nearest(word, known)
+  const match = nearestWord(word, known)
   return match === undefined ? '' : `; did you mean ${match}?`
 }

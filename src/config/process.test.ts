@@ -1,11 +1,11 @@
 import { expect, it, vi } from 'vitest'
 import { tempDir } from '../../test/support/temp-dir.js'
-import { noteAddresses } from './last-start.js'
+import { recordAddresses } from './last-start.js'
 import { configOfProcess, configOfServer } from './process.js'
 
 it('a command finds the server of --data-dir at its addresses, whatever the environment says of another one', () => {
   const dataDir = tempDir()
-  noteAddresses(configOfProcess({ dataDir, queuePort: '21001' }))
+  recordAddresses(configOfProcess({ dataDir, queuePort: '21001' }))
   vi.stubEnv('HOMEPORT_QUEUE_PORT', '21002')
   expect(configOfServer({ dataDir }).queuePort).toBe(21001)
   expect(configOfServer({ dataDir, queuePort: '21003' }).queuePort).toBe(21003)

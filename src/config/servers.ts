@@ -32,7 +32,7 @@ const folderIn = (stateHome: string): string => join(stateHome, 'homeport', 'ser
  * Notes that this process serves. A failure is ignored: commands then need the data directory.
  * @returns removes the note.
  */
-export function noteServer(config: Config, stateHome: () => string): () => void {
+export function recordServer(config: Config, stateHome: () => string): () => void {
   const { publicApiUrl: apiUrl, publicRestUrl: restUrl, publicQueueUrl: queueUrl } = config
   try {
     const folder = folderIn(stateHome())

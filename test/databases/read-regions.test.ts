@@ -6,11 +6,13 @@ import { seeded } from '../../src/base/testing/random.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseMove } from '../../src/contract/server/moves.js'
 import { atCleanup, call, freePort, newPlace, type Place, tempDir, waitFor } from '../support/index.js'
-import { laySlowWire, type SlowWire } from '../support/slow-wire.js'
+import { type SlowWire, startSlowWire } from '../support/slow-wire.js'
 import { engineCalls } from './engine-calls.js'
 import { makeNodeStore, startNode, type TestNode } from './test-node.js'
 
-/** Replicas of read regions at nodes of those regions: `a` is the home, `b` a node of the read region, the link may be slow. */
+/**
+ * Replicas of read regions at nodes of those regions: `a` is the home, `b` a node of the read region, the link may be slow.
+ */
 
 type Made = DatabaseRecord & Record<'rest_token' | 'read_only_rest_token' | 'password', string>
 
@@ -36,7 +38,7 @@ const HOST_OF_C = '127.0.0.4'
 beforeAll(async () => {
   await makeNodeStore()
   const peerPort = await freePort()
-  wire = await laySlowWire(peerPort)
+  wire = await startSlowWire(peerPort)
   placeOfB = await place()
   const advertise = `127.0.0.1:${wire.port}`
   a = await startNode('a', await place(), { host: HOSTS.a, region: 'us-east-1', peerPort, advertise })

@@ -15,7 +15,7 @@ interface Parcel {
 }
 
 /** Opens a link to the primary that listens on `primaryPort`. The link is closed at cleanup. */
-export async function laySlowWire(primaryPort: number): Promise<SlowWire> {
+export async function startSlowWire(primaryPort: number): Promise<SlowWire> {
   let lagMs = 0
   const lines = new Set<Line>()
   const server = createServer((replica) => {

@@ -5,7 +5,7 @@ import { query } from '../../store/query.js'
 import type { ApiKeysTable } from '../../store/schema/accounts.js'
 import { change, insertAll, type Transaction } from '../../store/statement.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
-import { followFirstTokens } from './first-tokens.js'
+import { syncFirstTokens } from './first-tokens.js'
 
 const setQueueToken = query<{ accountId: string; hash: string }>(({ db, p }) =>
   db
@@ -49,7 +49,7 @@ export const resetCredentials = write(
     } else yield* change(dropOwnKey, { accountId, name: key.name })
     yield* insertAll('api_keys', [key])
     yield* change(setQueueToken, { accountId, hash: queueTokenHash })
-    yield* followFirstTokens(accountId)
+    yield* syncFirstTokens(accountId)
     yield* recordAudit(audit)
   },
 )

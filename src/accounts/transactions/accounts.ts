@@ -6,7 +6,7 @@ import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } fro
 import { all, change, first, insertAll, only, type Transaction } from '../../store/statement.js'
 import { shortDetails } from '../short-details.js'
 import { type NamedAuditRow, withNames } from './audit-names.js'
-import { followFirstTokens } from './first-tokens.js'
+import { syncFirstTokens } from './first-tokens.js'
 import { lockInstallation } from './installation.js'
 
 /** An account as it is stored. */
@@ -86,7 +86,7 @@ interface NewAccount {
 function* insertAccount({ account, key }: NewAccount): Transaction<void> {
   yield* insertAll('accounts', [account])
   yield* insertAll('api_keys', [key])
-  yield* followFirstTokens(account.account_id)
+  yield* syncFirstTokens(account.account_id)
 }
 
 /** Inserts an account with its first key. Fails when the e-mail is taken. */

@@ -78,7 +78,7 @@ const everyFirst = query<object, Pick<QueueTokenRow, 'account_id' | 'token_hash'
  * Updates the rows of the first tokens from all accounts. They differ if an older version, which has no such rows,
  * created or changed accounts. Returns how many accounts differed.
  */
-export const followAll = write('firstTokens.followAll', function* (_: object): Transaction<number> {
+export const syncAllFirstTokens = write('firstTokens.followAll', function* (_: object): Transaction<number> {
   yield* lockInstallation()
   const rows = yield* all(everyFirst, {})
   const held = new Map(rows.map((row) => [`${row.first_token} ${row.account_id}`, row.token_hash]))
@@ -86,12 +86,12 @@ export const followAll = write('firstTokens.followAll', function* (_: object): T
     (held.get(`all ${account.account_id}`) ?? null) === hashOf(account) &&
     (held.get(`read ${account.account_id}`) ?? null) === account.queue_read_token_hash
   const stale = (yield* all(everyColumns, {})).filter((account) => !isCurrent(account))
-  for (const { account_id } of stale) yield* followFirstTokens(account_id)
+  for (const { account_id } of stale) yield* syncFirstTokens(account_id)
   return stale.length
 })
 
 /** Updates the rows of the first tokens from the account. Call it in each transaction that sets tokens in the account. */
-export function* followFirstTokens(accountId: string): Transaction<void> {
+export function* syncFirstTokens(accountId: string): Transaction<void> {
   const account = yield* first(columnsOf, { accountId })
   if (!account) return
   const present = yield* all(tokensOf, { accountId })
@@ -136,7 +136,7 @@ function rowOf({ account_id, created_at }: Columns, kind: 'all' | 'read', name: 
  * Updates the account after one of its first tokens was rotated or deleted. Does nothing for other tokens.
  * @param secret the new secret, as hash and encrypted; `undefined`: the token was deleted.
  */
-export function* followToken(
+export function* syncToken(
   { account_id: accountId, first_token }: Pick<QueueTokenRow, 'account_id' | 'first_token'>,
   secret: { readonly hash: string; readonly sealed: string | null } | undefined,
 ): Transaction<void> {

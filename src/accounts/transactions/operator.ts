@@ -5,7 +5,7 @@ import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable } from '../../store/schema/accounts.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { type AccountRow, type NewAuditRow, recordAudit } from './accounts.js'
-import { followFirstTokens } from './first-tokens.js'
+import { syncFirstTokens } from './first-tokens.js'
 import { lockInstallation } from './installation.js'
 
 const ownAccounts = query<object, AccountRow>(({ db }) =>
@@ -63,7 +63,7 @@ export const create = write(
     if (present.some(({ email }) => email.toLowerCase() === wanted)) return 'email_taken'
     yield* insertAll('accounts', [args.account])
     yield* insertAll('api_keys', [args.key])
-    yield* followFirstTokens(args.account.account_id)
+    yield* syncFirstTokens(args.account.account_id)
     yield* recordAudit(args.audit)
     return 'created'
   },

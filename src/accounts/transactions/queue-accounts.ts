@@ -3,7 +3,7 @@ import { write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import { change, first, type Transaction } from '../../store/statement.js'
 import { type NewAuditRow, recordAudit } from './accounts.js'
-import { followFirstTokens } from './first-tokens.js'
+import { syncFirstTokens } from './first-tokens.js'
 import { lockOwner, type TokenOwner, type TokenRefusal } from './queue-tokens.js'
 
 /** The tokens of a queue. */
@@ -76,7 +76,7 @@ export const rotate = write(
     const refusal = yield* lockOwner({ accountId: tokens.accountId, emailKey })
     if (refusal) return refusal
     yield* change(setTokens, tokens)
-    yield* followFirstTokens(tokens.accountId)
+    yield* syncFirstTokens(tokens.accountId)
     yield* recordAudit(audit)
     return { kind: 'rotated' }
   },
@@ -85,7 +85,7 @@ export const rotate = write(
 /** Stores the tokens of a queue whose tokens are unknown. */
 export const fill = write('queueAccounts.fill', function* (tokens: QueueTokens): Transaction<void> {
   yield* change(fillTokens, tokens)
-  yield* followFirstTokens(tokens.accountId)
+  yield* syncFirstTokens(tokens.accountId)
 })
 
 /** Changes settings of a queue. Other settings stay, including those that another request changes at the same time. */

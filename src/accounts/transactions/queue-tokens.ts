@@ -6,7 +6,7 @@ import type { QueueTokensTable } from '../../store/schema/accounts.js'
 import { all, change, first, insertAll, type Transaction } from '../../store/statement.js'
 import { type ApiKeyRow, lockAccount, type NewAuditRow, recordAudit } from './accounts.js'
 import { holderRefusal } from './api-keys.js'
-import { dropToken, followToken } from './first-tokens.js'
+import { dropToken, syncToken } from './first-tokens.js'
 import { roleOf, type TeamRole } from './teams.js'
 
 /** A queue token as it is stored: its hash, never the token. */
@@ -96,7 +96,7 @@ export const remove = write(
     const row = present.find((one) => one.token_id === args.tokenId)
     if (!row) return { kind: 'not_found' }
     yield* change(dropToken, args)
-    yield* followToken(row, undefined)
+    yield* syncToken(row, undefined)
     yield* recordAudit(args.audit)
     return { kind: 'deleted', wasFirst: row.first_token !== null }
   },
@@ -156,7 +156,7 @@ export const rotate = write(
     if (row.expires_at === null && args.rotation.expiresAt !== undefined) return { kind: 'never_expires' }
     const secret = newSecretOf(row, row.token_hash, args.rotation)
     yield* change(setToken, { ...secret, tokenId: row.token_id })
-    yield* followToken(row, { hash: secret.hash, sealed: args.sealed })
+    yield* syncToken(row, { hash: secret.hash, sealed: args.sealed })
     yield* recordAudit(args.audit)
     const { hash: token_hash, previousUntil: previous_until, expiresAt: expires_at } = secret
     return { kind: 'rotated', row: { ...row, token_hash, previous_until, expires_at } }
@@ -225,7 +225,7 @@ const setTokenUse = query<LastUse>(({ db, p }) =>
 const inOrder = (uses: readonly LastUse[]): LastUse[] => [...uses].sort((one, other) => (one.id < other.id ? -1 : 1))
 
 /** Stores when keys and tokens were used last. A later use that another node has stored stays. Deleted ones stay deleted. */
-export const noteUses = write(
+export const recordUses = write(
   'queueTokens.noteUses',
   function* (args: { keys: readonly LastUse[]; tokens: readonly LastUse[] }): Transaction<void> {
     // In one order, because two nodes may note the uses of the same keys at the same time.

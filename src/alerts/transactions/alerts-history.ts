@@ -37,7 +37,7 @@ export interface Occurrences {
 }
 
 /** Whether a channel gets the alerts of a rule. A channel with damaged kinds gets all. */
-export function wants(channel: Pick<ChannelRow, 'enabled' | 'kinds'>, kind: string): boolean {
+export function acceptsKind(channel: Pick<ChannelRow, 'enabled' | 'kinds'>, kind: string): boolean {
   const kinds = kindsOf(channel) ?? []
   return channel.enabled === 1 && (kinds.length === 0 || kinds.includes(kind))
 }
@@ -47,7 +47,7 @@ export const groupMsOf = (channel: Pick<ChannelRow, 'group_minutes'>): number =>
 
 /** The shortest group time of the channels that want alerts of a rule. An alert of the history spans no more than this. */
 function shortestGroupMs(channels: readonly ChannelRow[], kind: string): number {
-  const wanting = channels.filter((channel) => wants(channel, kind)).map(groupMsOf)
+  const wanting = channels.filter((channel) => acceptsKind(channel, kind)).map(groupMsOf)
   return wanting.length === 0 ? DEFAULT_GROUP_MINUTES * 60_000 : Math.min(...wanting)
 }
 

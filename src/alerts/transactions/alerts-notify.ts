@@ -18,7 +18,7 @@ import {
   putGroups,
 } from './alerts-groups.js'
 import { type AlertRow, isDamaged, messageIdsOf } from './alerts-history.js'
-import { lasting, type SilenceRow } from './alerts-silences.js'
+import { activeSilences, type SilenceRow } from './alerts-silences.js'
 
 /** Most alerts that one round settles. */
 const MOST_DUE = 200
@@ -76,7 +76,7 @@ function* dueOf(
     accountId,
     alerts,
     channels: yield* all(channelsOf, { accountId }),
-    silences: yield* all(lasting, { accountId, now }),
+    silences: yield* all(activeSilences, { accountId, now }),
     groups: [...new Map([...groups, ...waiting].map((row) => [keyOf(row), row])).values()],
     notified: yield* all(notifiedOf, { episodeIds }),
   }

@@ -10,7 +10,7 @@ import { all, change, first, insertAll, type Transaction } from '../../store/sta
 export type SilenceRow = Selectable<AlertSilencesTable>
 
 /** Silences of an account that have not ended. */
-export const lasting = query<{ accountId: string; now: number }, SilenceRow>(({ db, p }) =>
+export const activeSilences = query<{ accountId: string; now: number }, SilenceRow>(({ db, p }) =>
   db
     .selectFrom('alert_silences')
     .selectAll()
@@ -30,7 +30,7 @@ const dropOne = query<{ accountId: string; silenceId: string }>(({ db, p }) =>
 export const list = read('alertSilences.list', function* (args: { accountId: string; now: number }): Transaction<
   SilenceRow[]
 > {
-  return yield* all(lasting, args)
+  return yield* all(activeSilences, args)
 })
 
 /** Inserts a silence and deletes those that have ended. `limit_reached`: the account has too many active silences. */
@@ -46,7 +46,7 @@ export const create = write(
     const accountId = args.silence.account_id
     yield* first(lockAccount, { accountId })
     yield* change(dropEnded, { accountId, now })
-    if ((yield* all(lasting, { accountId, now })).length >= args.limit) return 'limit_reached'
+    if ((yield* all(activeSilences, { accountId, now })).length >= args.limit) return 'limit_reached'
     yield* insertAll('alert_silences', [args.silence])
     yield* recordAudit(args.audit)
     return 'created'

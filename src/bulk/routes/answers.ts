@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { unreachable } from '../../base/index.js'
 import type { cancelWorkflowRuns, getBulkAction, listBulkOutcomes } from '../../contract/bulk/actions.js'
-import type { BulkLook } from '../../contract/bulk/answers.js'
+import type { BulkPreview } from '../../contract/bulk/answers.js'
 import type { Store } from '../../store/index.js'
 import type { BulkKindName } from '../../store/schema/bulk.js'
 import type { FixedSet } from '../selector/fixed-set.js'
@@ -241,7 +241,7 @@ function finishedError(row: BulkActionRow, { state, dlqId, failureState }: ItemR
 }
 
 /** The answer to a dry run. */
-export type PreviewAnswer = Static<typeof BulkLook>
+export type PreviewAnswer = Static<typeof BulkPreview>
 
 type PreviewRow = bulkRead.PreviewRow
 

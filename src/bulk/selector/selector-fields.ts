@@ -1,4 +1,4 @@
-import { nearest, otherUnitOf, unreachable } from '../../base/index.js'
+import { nearestWord, otherUnitOf, unreachable } from '../../base/index.js'
 import { RUN_STANDINGS } from '../../contract/bulk/conditions.js'
 import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
 import { durationProblem, expressionProblem } from './conditions.js'
@@ -259,7 +259,7 @@ const HINTS: Readonly<Record<string, string>> = {
 /** The problem text of an unknown field: the most likely field, and all fields. */
 export function unknownField(name: string, known: readonly string[]): string {
   const shown = name.length > 60 ? `${name.slice(0, 60)}…` : name
-  const guess = nearest(name, known)
+  const guess = nearestWord(name, known)
   const hint = Object.hasOwn(HINTS, name) ? ` ${HINTS[name]}` : guess ? ` Did you mean \`${guess}\`?` : ''
   return `\`${shown}\` is not a field of a selector.${hint} Fields: ${known.join(', ')}.`
 }

@@ -5,8 +5,8 @@ import type { BulkActionRow } from '../transactions/bulk-action.js'
 import * as bulkControl from '../transactions/bulk-control.js'
 import * as bulkPaused from '../transactions/bulk-paused.js'
 import * as bulkRead from '../transactions/bulk-read.js'
+import type { CancelledChildren } from './cancelled-children.js'
 import type { Fence, Fences } from './fences.js'
-import type { LeftChildren } from './left-children.js'
 import type { BulkWorker } from './worker.js'
 
 /** `Cluster.notify`: block new runs, and answer when all triggers that had passed are stored. */
@@ -40,7 +40,7 @@ export interface BulkNodesDeps {
   readonly cluster: Cluster
   readonly fences: Fences
   readonly worker: BulkWorker
-  readonly leftChildren: LeftChildren
+  readonly cancelledChildren: CancelledChildren
 }
 
 /** Applies changes of bulk actions on all nodes of a cluster. A server alone applies them locally. */
@@ -94,23 +94,23 @@ export class BulkNodes {
   }
 
   start(): void {
-    void this.#deps.leftChildren.look()
+    void this.#deps.cancelledChildren.look()
     if (!this.#deps.cluster.isSingleNode) this.#takeOverLater()
   }
 
   stop(): void {
     this.#isStopped = true
-    this.#deps.leftChildren.stop()
+    this.#deps.cancelledChildren.stop()
     this.#timer?.cancel()
   }
 
   /** A node that was declared dead may have stored or resumed an action since, before it noticed. */
   #takeOverLater(): void {
-    const { clock, cluster, worker, leftChildren } = this.#deps
+    const { clock, cluster, worker, cancelledChildren } = this.#deps
     this.#timer = clock.after(TAKE_OVER_EVERY_MS, () => {
       if (cluster.isLeader) {
         worker.takeOver()
-        void leftChildren.look()
+        void cancelledChildren.look()
       }
       this.#takeOverLater()
     })
@@ -169,12 +169,12 @@ export class BulkNodes {
    * running, its batches in flight are settled by then, so no node delivers anything that they cancelled.
    */
   async changed(action: BulkActionRow): Promise<void> {
-    const { cluster, leftChildren } = this.#deps
+    const { cluster, cancelledChildren } = this.#deps
     const name = { accountId: action.account_id, actionId: action.action_id }
     const elsewhere = () => cluster.notify(CHANGED, name)
     await Promise.all([() => this.#follow(name), elsewhere].map((apply) => this.#tryThenRepeat(apply)))
     if (action.state !== 'running') await this.#settled(action)
-    if (action.state === 'aborted' && action.kind === 'undoCancelRuns') await leftChildren.look()
+    if (action.state === 'aborted' && action.kind === 'undoCancelRuns') await cancelledChildren.look()
   }
 
   async #settled(action: BulkActionRow): Promise<void> {

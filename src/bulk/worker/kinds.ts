@@ -12,9 +12,9 @@ import type * as bulkBatch from '../transactions/bulk-batch.js'
 import type { PauseSettings } from '../transactions/bulk-kinds.js'
 import * as bulkKinds from '../transactions/bulk-kinds.js'
 import * as bulkUndo from '../transactions/bulk-undo.js'
+import { reportCancelledChildren } from './cancelled-children.js'
 import type { Fences } from './fences.js'
 import type { Batch } from './job.js'
-import { reportLeftChildren } from './left-children.js'
 
 /** Collaborators of the kinds. */
 export interface KindDeps {
@@ -206,7 +206,7 @@ async function undoRuns(
     store.run(bulkUndo.undoRunsBatch, { ...args, ...undoSettings(action), fenced, paused })
   const decided = offerAgain(deps, await fences.pass(accountId, starting, args.at, undo))
   const { state, failed } = decided.action
-  if (state === 'finished' && failed > 0) await reportLeftChildren(deps, action)
+  if (state === 'finished' && failed > 0) await reportCancelledChildren(deps, action)
   return decided
 }
 

@@ -1,4 +1,4 @@
-import { type Clock, Joined, pause } from '../../base/index.js'
+import { type Clock, CoalescedTask, pause } from '../../base/index.js'
 import type { Cluster } from '../../cluster/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { Queue } from '../../queue/index.js'
@@ -49,7 +49,7 @@ export class TakeOver {
   readonly #worker: TakeOverWorker
   /** Older drafts come from an earlier incarnation of the server. */
   readonly #createdAt: number
-  readonly #takingOver = new Joined(async () =>
+  readonly #takingOver = new CoalescedTask(async () =>
     this.continueActions(await this.#takeWithRetries(Number.POSITIVE_INFINITY, 'active')),
   )
   readonly #dropping = new Set<Promise<void>>()

@@ -5,7 +5,7 @@ import { group, remote } from '../remote/remote.js'
 import { given } from '../remote/values.js'
 import { momentOfSeconds } from '../terminal/figures.js'
 import { renderTable } from '../terminal/table.js'
-import { lifeColumns, newSecret, type RotateOptions, rotateBodyOf, rotateFlags, secondsOf } from './secrets.js'
+import { newSecret, type RotateOptions, rotateBodyOf, rotateFlags, secondsOf, validityColumns } from './secrets.js'
 import { teamIdOf } from './team.js'
 
 interface TeamOption {
@@ -21,7 +21,7 @@ const table = (io: Io, rows: readonly ApiKey[]): string =>
       { title: 'NAME', value: (one) => one.name },
       { title: 'ACCESS', value: (one) => (one.read_only ? 'read' : 'read and write') },
       { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
-      ...lifeColumns,
+      ...validityColumns,
       { isExtra: true, title: 'MEMBER', value: (one) => one.member_email },
       { title: 'ID', value: (one) => one.key_id },
     ],

@@ -35,7 +35,7 @@ export const rotateFlags = (command: Command): Command =>
 /** The body of a rotation with these flags. */
 export const rotateBodyOf = ({ overlap, expires }: RotateOptions): RotateBody => given({ overlap, expires_in: expires })
 
-interface Life {
+interface Validity {
   readonly expires_at?: number
   readonly last_used_at?: number
   readonly previous_valid_until?: number
@@ -44,23 +44,23 @@ interface Life {
 const moment = (seconds: number | undefined): string => momentOfSeconds(seconds) ?? ''
 
 /** The columns that keys and tokens share. */
-export const lifeColumns = [
-  { isExtra: true, title: 'LAST USED', value: (one: Life) => moment(one.last_used_at) },
-  { isExtra: true, title: 'EXPIRES', value: (one: Life) => moment(one.expires_at) },
+export const validityColumns = [
+  { isExtra: true, title: 'LAST USED', value: (one: Validity) => moment(one.last_used_at) },
+  { isExtra: true, title: 'EXPIRES', value: (one: Validity) => moment(one.expires_at) },
 ]
 
 /** The text that shows a new secret to a person. */
 export function newSecret(
   io: Io,
-  { id, name, ...life }: Life & { readonly id: string; readonly name: string },
+  { id, name, ...validity }: Validity & { readonly id: string; readonly name: string },
   secret: [string, string],
 ): string {
   return renderFacts(io, [
     ['name', name],
     ['id', id],
     secret,
-    ['expires', moment(life.expires_at)],
-    ['old secret accepted until', moment(life.previous_valid_until)],
+    ['expires', moment(validity.expires_at)],
+    ['old secret accepted until', moment(validity.previous_valid_until)],
     ['', 'Store it now: it is not shown again.'],
   ])
 }

@@ -1,8 +1,8 @@
 import {
+  ASSIGNABLE_ROLES,
   addTeamMember,
   createTeam,
   deleteTeam,
-  GIVEN_ROLES,
   listTeamMembers,
   listTeams,
   removeTeamMember,
@@ -64,10 +64,10 @@ const membersCommand = remote({
   },
 })
 
-const addCommand = remote<object, [string, string, (typeof GIVEN_ROLES)[number]]>({
+const addCommand = remote<object, [string, string, (typeof ASSIGNABLE_ROLES)[number]]>({
   name: 'add',
   summary: 'add a member to a team',
-  args: [TEAM, EMAIL, ['<role>', GIVEN_ROLES.join(', '), oneOf(GIVEN_ROLES)]],
+  args: [TEAM, EMAIL, ['<role>', ASSIGNABLE_ROLES.join(', '), oneOf(ASSIGNABLE_ROLES)]],
   examples: ['homeport teams add crew ada@example.com dev'],
   run: async ({ api, io, show, say }, _, team, member_email, member_role) => {
     const { id: team_id } = await teamNamed(api, team)

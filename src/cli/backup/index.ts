@@ -4,7 +4,7 @@ import { backUpService, getServiceBackup, type ServiceBackup } from '../../contr
 import { failedWith, misused } from '../errors.js'
 import { type CommandMaker, remote, type Session } from '../remote/remote.js'
 import { bytes, counted } from '../terminal/figures.js'
-import { listCommand, verifyCommand } from './look.js'
+import { listCommand, verifyCommand } from './inspect.js'
 
 interface BackupFlags {
   readonly to?: string

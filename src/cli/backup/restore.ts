@@ -3,7 +3,7 @@ import { Command } from 'commander'
 import { keepFilesPrivate } from '../../config/index.js'
 import { DONE, FAILED } from '../exit-codes.js'
 import { addExamples, type CommandMaker } from '../remote/remote.js'
-import { summaryOf } from './look.js'
+import { summaryOf } from './inspect.js'
 import { addSourceFlags, withBackup } from './source.js'
 
 interface RestoreFlags {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Static } from 'typebox'
 import { BULK_KINDS, startBulkAction } from '../../contract/bulk/actions.js'
-import { BulkLook } from '../../contract/bulk/answers.js'
+import { BulkPreview } from '../../contract/bulk/answers.js'
 import { BULK_KIND_WORDS } from '../../contract/words/bulk.js'
 import { type ResendOptions, resendFlags, resendHeaders } from '../queue/settings.js'
 import { parsed } from '../remote/api.js'
@@ -59,7 +59,7 @@ export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], s
   run: async (session, options, kind, ids) => {
     const body = { kind, selector: selectorOf(kind, options, ids), ...settingsOf(options) }
     const { value } = await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })
-    const found = parsed(BulkLook, value)
+    const found = parsed(BulkPreview, value)
     const { matched } = found
     if (options.dryRun)
       return session.show(found, () => `would ${titleOf(kind)}: ${itemsOf(kind, matched)}\n${listOf(found)}`)
@@ -79,7 +79,7 @@ export const startCommand = remote<StartOptions, [(typeof BULK_KINDS)[number], s
 })
 
 /** The first items of a dry run, one per line, and the number of further items. */
-function listOf({ matched, unreadable, preview }: Static<typeof BulkLook>): string {
+function listOf({ matched, unreadable, preview }: Static<typeof BulkPreview>): string {
   const lines = preview.map(
     ({ workflowRunId, messageId, url }) => `  ${printable(`${workflowRunId ?? messageId}  ${url}`)}\n`,
   )

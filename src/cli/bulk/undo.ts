@@ -1,4 +1,4 @@
-import { BulkLook } from '../../contract/bulk/answers.js'
+import { BulkPreview } from '../../contract/bulk/answers.js'
 import { undoBulkAction } from '../../contract/bulk/undo.js'
 import { parsed } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
@@ -42,7 +42,7 @@ export const undoCommand = remote<UndoOptions>({
     const params = { actionId }
     if (dryRun) {
       const { value } = await actionOrMissing(actionId, api.send(undoBulkAction, { params, body: { dryRun } }))
-      const found = parsed(BulkLook, value)
+      const found = parsed(BulkPreview, value)
       return show(found, () => `${counted(found.matched, 'item')} would be brought back.\n`)
     }
     const body = given({ clock, reason, ratePerSecond: rate })

@@ -1,6 +1,6 @@
 import { relative } from 'node:path'
 import { unreachable } from '../../base/index.js'
-import { type Config, type DataDirState, openToOthers } from '../../config/index.js'
+import { type Config, type DataDirState, pathsOpenToOthers } from '../../config/index.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 
 const OTHERS = 0o077
@@ -30,7 +30,7 @@ function checkMode(found: string, mode: number): Finding {
 
 /** Checks the modes of the files in the data directory: they protect the data if the mode of the directory is opened. */
 export async function checkModes({ dataDir }: Config): Promise<Finding> {
-  const open = await openToOthers(dataDir)
+  const open = await pathsOpenToOthers(dataDir)
   if (open.length === 0) return ok('file modes', 'no file in the data directory is open to other users')
   const names = open.slice(0, 3).map((path) => relative(dataDir, path) || '.')
   const found = `${open.length} open to other users: ${names.join(', ')}${open.length > 3 ? ', ...' : ''}`

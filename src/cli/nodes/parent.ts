@@ -4,6 +4,6 @@ import cluster from 'node:cluster'
 export const SERVING = 'homeport serves'
 
 /** Notifies the parent process that this process serves; does nothing without a parent. */
-export function tellParent(): void {
+export function notifyParent(): void {
   if (cluster.isWorker) process.send?.(SERVING)
 }

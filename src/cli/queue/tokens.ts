@@ -6,7 +6,14 @@ import {
   rotateNamedQueueToken,
 } from '../../contract/accounts/credentials.js'
 import { QUEUE_TOKEN_SCOPES } from '../../contract/endpoint.js'
-import { lifeColumns, newSecret, type RotateOptions, rotateBodyOf, rotateFlags, secondsOf } from '../account/secrets.js'
+import {
+  newSecret,
+  type RotateOptions,
+  rotateBodyOf,
+  rotateFlags,
+  secondsOf,
+  validityColumns,
+} from '../account/secrets.js'
 import { teamIdOf } from '../account/team.js'
 import type { Io } from '../io.js'
 import type { Api } from '../remote/api.js'
@@ -32,7 +39,7 @@ const table = (io: Io, rows: readonly QueueToken[]): string =>
       { title: 'NAME', value: (one) => one.name },
       { title: 'SCOPE', value: scopeText },
       { isExtra: true, title: 'CREATED', value: (one) => momentOfSeconds(one.creation_time) },
-      ...lifeColumns,
+      ...validityColumns,
       { title: 'ID', value: (one) => one.token_id },
     ],
     rows,

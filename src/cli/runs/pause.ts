@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { startBulkAction } from '../../contract/bulk/actions.js'
-import { BulkLook } from '../../contract/bulk/answers.js'
+import { BulkPreview } from '../../contract/bulk/answers.js'
 import { pauseRun, unpauseRun } from '../../contract/workflow/pause.js'
 import { type ConditionOptions, conditionFlags, conditionsOf, unreadableLine } from '../bulk/conditions.js'
 import { followToEnd } from '../bulk/follow.js'
@@ -88,6 +88,9 @@ async function inBulk(session: Session, kind: Kind, options: SelectionOptions): 
   const { reason, rate } = options
   const body = { ...kind, selector, ...given({ reason, ratePerSecond: rate }) }
   if (!options.dryRun) return followToEnd(session, (await session.api.call(startBulkAction, { body })).actionId)
-  const found = parsed(BulkLook, (await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })).value)
+  const found = parsed(
+    BulkPreview,
+    (await session.api.send(startBulkAction, { body: { ...body, dryRun: true } })).value,
+  )
   session.show(found, () => `${counted(found.matched, 'active run')}\n${unreadableLine(found)}`)
 }

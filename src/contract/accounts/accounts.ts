@@ -8,7 +8,7 @@ export const TEAM_ROLES = ['owner', 'admin', 'dev', 'finance'] as const
 export type TeamRole = (typeof TEAM_ROLES)[number]
 
 /** Roles that can be given to a member. */
-export const GIVEN_ROLES = ['admin', 'dev', 'finance'] as const
+export const ASSIGNABLE_ROLES = ['admin', 'dev', 'finance'] as const
 
 /** Most teams that one person may own (reference redis 1.10). */
 export const MOST_OWNED_TEAMS = 5
@@ -149,7 +149,7 @@ export const listTeamMembers = endpoint({
 const AddMemberSchema = Type.Object({
   team_id: text('`team_id` of the team.'),
   member_email: email('E-mail of the new member.'),
-  member_role: Type.Enum([...GIVEN_ROLES], {
+  member_role: Type.Enum([...ASSIGNABLE_ROLES], {
     description: '`admin` manages members, keys and databases; `dev` manages databases; `finance` can only read.',
   }),
 })

@@ -3,7 +3,7 @@ import { endpoint } from '../endpoint.js'
 import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
 import {
   AcceptedAnswer,
-  BulkLook,
+  BulkPreview,
   CancelAnswer,
   count,
   Outcome,
@@ -305,7 +305,7 @@ export const startBulkAction = endpoint({
   body: { kind: 'json', schema: StartBody },
   checkedBy: 'handler',
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
-  otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkLook }],
+  otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkPreview }],
   errors: [
     'invalid_request',
     'invalid_json',

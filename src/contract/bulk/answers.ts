@@ -100,7 +100,7 @@ export const AcceptedAnswer = Type.Object({
 })
 
 /** The result of a dry run: what an action would do. */
-export const BulkLook = Type.Object({
+export const BulkPreview = Type.Object({
   matched: count('Items that the action would change.'),
   unreadable,
   sample: Type.Array(Type.String(), { description: 'The first 20 ids, of runs or of messages.' }),

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { actionParams, RATE, shared } from './actions.js'
-import { AcceptedAnswer, BulkLook, UndoClock } from './answers.js'
+import { AcceptedAnswer, BulkPreview, UndoClock } from './answers.js'
 
 /** The wire of undoing a cancel. */
 
@@ -48,7 +48,7 @@ export const undoBulkAction = endpoint({
     ),
   },
   success: { status: 202, description: 'The set is fixed and stored.', body: AcceptedAnswer },
-  otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkLook }],
+  otherAnswers: [{ status: 200, description: 'With `dryRun`.', body: BulkPreview }],
   errors: ['invalid_request', 'bulk_action_not_found', 'bulk_action_refused', 'store_full', 'store_unavailable'],
 })
 

@@ -1,4 +1,4 @@
-import { type Clock, Turns, unreachable } from '../../base/index.js'
+import { type Clock, TasksByKey, unreachable } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import { bytes } from '../../contract/words/figures.js'
 import {
@@ -81,7 +81,7 @@ export class RunMessages implements MessageKind {
   readonly name = RUN_MESSAGE_KIND
   readonly #deps: RunMessagesDeps
   /** Turns for failing deliveries with a large list in their callback: one at a time, because each takes much memory. */
-  readonly #largeReports = new Turns()
+  readonly #largeReports = new TasksByKey()
 
   constructor(deps: RunMessagesDeps) {
     this.#deps = deps

@@ -42,7 +42,7 @@ export class BulkLedger {
     })
     stage.effects.on(runsPause.resumeRun, ({ runId }, { kind }) => {
       const run = kind === 'resumed' && stage.memory.run(census.runs, {}).find(({ run_id }) => run_id === runId)
-      if (run) this.#goesOn(run.seq)
+      if (run) this.#continued(run.seq)
     })
     stage.effects.on(bulkControl.resume, ({ actionId }) => {
       this.#stopped.delete(actionId)
@@ -88,7 +88,7 @@ export class BulkLedger {
         this.#paused.set(seq, 'with workflow')
         return
       case 'unpauseRuns':
-        this.#goesOn(seq)
+        this.#continued(seq)
         return
       default:
         timeline.fail(`I8: nobody has started an action of the kind ${kind}`)
@@ -96,10 +96,10 @@ export class BulkLedger {
   }
 
   #leaveWorkflowPause(seq: number): void {
-    if (this.#paused.get(seq) === 'with workflow') this.#goesOn(seq)
+    if (this.#paused.get(seq) === 'with workflow') this.#continued(seq)
   }
 
-  #goesOn(seq: number): void {
+  #continued(seq: number): void {
     this.#paused.delete(seq)
     this.#changed(seq)
   }
@@ -115,7 +115,7 @@ export class BulkLedger {
   }
 
   /** Whether a run was brought back at or after `at`. */
-  isBackSince(seq: number, at: number): boolean {
+  wasBroughtBackSince(seq: number, at: number): boolean {
     return (this.#broughtBackAt.get(seq) ?? Number.NEGATIVE_INFINITY) >= at
   }
 

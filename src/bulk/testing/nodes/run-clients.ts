@@ -9,8 +9,8 @@ import { programOf, type StepKind, triggerItem } from '../../../workflow/testing
 import * as bulkRead from '../../transactions/bulk-read.js'
 import * as census from './census.js'
 import { RETRY_SETTINGS } from './run-ledger.js'
-import { EVENTS, isNotNow } from './sdk.js'
-import { type RunClientsDeps, SecondThoughts } from './second-thoughts.js'
+import { type RunClientsDeps, RunOperators } from './run-operators.js'
+import { EVENTS, isUnavailable } from './sdk.js'
 
 const KINDS: readonly StepKind[] = ['run', 'run', 'run', 'sleep', 'wait', 'call', 'invoke']
 /** Maximum time that a client waits for a cancel, which may be slow because of its rate limit. */
@@ -30,11 +30,11 @@ interface Cancel {
 export class RunClients {
   readonly #deps: RunClientsDeps
 
-  readonly #secondThoughts: SecondThoughts
+  readonly #operators: RunOperators
 
   constructor(deps: RunClientsDeps) {
     this.#deps = deps
-    this.#secondThoughts = new SecondThoughts(deps)
+    this.#operators = new RunOperators(deps)
   }
 
   /** Perhaps does something. */
@@ -44,13 +44,13 @@ export class RunClients {
     else if (dice < 45) this.#try(() => this.#notify())
     else if (dice < 51) this.#try(() => this.#cancel())
     else if (dice < 75) this.#control()
-    else if (dice < 93) this.#try(() => this.#secondThoughts.act())
+    else if (dice < 93) this.#try(() => this.#operators.act())
   }
 
   /** Sends requests. A refusal or an unknown outcome that a client must expect does not fail the simulation. */
   #try(work: () => Promise<void>): void {
     work().catch((error: unknown) => {
-      const isExpected = isNotNow(error) || isError(error, 'bulk_action_interrupted')
+      const isExpected = isUnavailable(error) || isError(error, 'bulk_action_interrupted')
       if (!isExpected) this.#deps.stage.timeline.fail(`a client got ${String(error)}`)
     })
   }
@@ -97,7 +97,7 @@ export class RunClients {
     for (const { seq, run_id, state } of stage.memory.run(census.runs, {})) {
       const run = this.#deps.runs.runs.get(run_id)
       if (run && cancelled.has(seq) && bulk.all.has(seq)) run.isCancelled = true
-      const isBack = bulk.isBackSince(seq, askedAt)
+      const isBack = bulk.wasBroughtBackSince(seq, askedAt)
       if (state === 'RUN_STARTED' && wanted.has(run_id) && !wasAborted && !isBack)
         stage.timeline.fail(`I8: ${run_id} is active after the answer to its cancel`)
     }
@@ -146,7 +146,7 @@ export class RunClients {
     } catch (error) {
       const isRunning = isError(error, 'bulk_action_refused')
       if (isRunning && timeline.now > until) return
-      if (!isRunning && !isNotNow(error)) timeline.fail(`a client got ${String(error)}`)
+      if (!isRunning && !isUnavailable(error)) timeline.fail(`a client got ${String(error)}`)
       timeline.after(1_500, () => void this.#resume(actionId, until))
     }
   }

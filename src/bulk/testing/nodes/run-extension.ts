@@ -33,7 +33,7 @@ export function attachRuns({ store, clock, cluster, queue }: AttachmentDeps): At
 /** Runs, bulk cancels of runs with their undo, and pauses, for a simulation of nodes. */
 export function runExtension(stage: Stage): SimulationExtension {
   const [clients, runs] = [new Clients(stage), new RunLedger(stage)]
-  const bulk = new BulkLedger(stage, (seq) => runs.goesOn(seq))
+  const bulk = new BulkLedger(stage, (seq) => runs.continued(seq))
   stage.effects.on(bulkPaused.resume, () => runs.workflowResumed())
   const sdk = new Sdk(stage, clients, runs)
   const runClients = new RunClients({ stage, clients, runs, bulk })

@@ -107,7 +107,7 @@ export class RunLedger {
   }
 
   /** A run may be sent again: it was brought back, or its pause has ended. */
-  goesOn(seq: number): void {
+  continued(seq: number): void {
     const row = this.#stage.memory.run(census.runs, {}).find((each) => each.seq === seq)
     const run = this.runs.get(row?.run_id ?? '')
     if (!run) return

@@ -37,7 +37,7 @@ const RUN_IS_OVER = ['run_ended', 'run_not_found'] as const
 const NOT_NOW = ['store_unavailable', 'store_outcome_unknown', 'starting'] as const
 
 /** Whether an error is what clients must expect while the store or a node is away. */
-export function isNotNow(error: unknown): boolean {
+export function isUnavailable(error: unknown): boolean {
   return error instanceof NoAnswer || NOT_NOW.some((code) => isError(error, code))
 }
 
@@ -84,7 +84,7 @@ export class Sdk {
       return 200
     } catch (error) {
       if (RUN_IS_OVER.some((code) => isError(error, code))) return 200
-      if (!isNotNow(error)) this.#stage.timeline.fail(`a program got ${String(error)}`)
+      if (!isUnavailable(error)) this.#stage.timeline.fail(`a program got ${String(error)}`)
       return 500
     }
   }

@@ -20,7 +20,7 @@ import { RunMessages } from '../../runs/run-messages.js'
 import { runsOf, waitingMessages } from '../model/census.js'
 import { answer, type EndpointDeps } from '../model/endpoint.js'
 import { Knowledge } from '../model/knowledge.js'
-import { publisherOf, withoutPatience } from '../model/program.js'
+import { publisherOf, withoutCommitDelay } from '../model/program.js'
 import { CrowdBulk } from './bulk.js'
 import { CrowdMessages } from './messages.js'
 import { CrowdRuns } from './runs.js'
@@ -52,7 +52,7 @@ export class Crowd {
 
   constructor(realStore: Store, seed: number) {
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
-    this.#store = withoutPatience(realStore)
+    this.#store = withoutCommitDelay(realStore)
     this.#random = seeded(seed)
     this.#accountId = publisher.caller.accountId
     this.#engine = this.#newEngine()

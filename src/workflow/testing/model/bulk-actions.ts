@@ -60,7 +60,7 @@ export interface BulkActionsDeps {
   readonly accountId: string
   readonly random: Random
   /** Whether there are pauses, and undos of cancels. */
-  readonly hasSecondThoughts: boolean
+  readonly hasUndoAndPause: boolean
   now(): number
   rows(): Promise<readonly RunRow[]>
   /** Runs are about to be cancelled. */
@@ -118,12 +118,12 @@ export class BulkActions {
    */
   #share({ dlq_id, state, paused_at }: RunRow): number {
     if (dlq_id !== null) return 0.9
-    return this.#deps.hasSecondThoughts && (state === 'RUN_CANCELED' || paused_at !== null) ? 0.6 : 0.2
+    return this.#deps.hasUndoAndPause && (state === 'RUN_CANCELED' || paused_at !== null) ? 0.6 : 0.2
   }
 
   #someClocks(): Pick<Action, 'undoClock' | 'pauseClock'> {
-    const { random, hasSecondThoughts } = this.#deps
-    if (!hasSecondThoughts) return { undoClock: 'original', pauseClock: 'keep' }
+    const { random, hasUndoAndPause } = this.#deps
+    if (!hasUndoAndPause) return { undoClock: 'original', pauseClock: 'keep' }
     return { undoClock: random.pick(UNDO_CLOCKS) ?? 'original', pauseClock: random.chance(0.5) ? 'hold' : 'keep' }
   }
 
@@ -132,15 +132,15 @@ export class BulkActions {
     const { random } = this.#deps
     const canRetry = chosen.some((run) => isPossible('retryFailureCallbacks', run))
     if (canRetry && random.chance(0.5)) return 'retryFailureCallbacks'
-    const { hasSecondThoughts } = this.#deps
-    if (hasSecondThoughts && random.chance(0.3)) return 'pauseRuns'
-    if (hasSecondThoughts && random.chance(0.4)) {
+    const { hasUndoAndPause } = this.#deps
+    if (hasUndoAndPause && random.chance(0.3)) return 'pauseRuns'
+    if (hasUndoAndPause && random.chance(0.4)) {
       const held = chosen.filter(({ paused_at }) => paused_at !== null)
       if (held.some(({ state }) => state === 'RUN_CANCELED')) return 'undoCancelRuns'
       if (held.some(({ state }) => state === 'RUN_STARTED')) return 'cancelRuns'
       if (chosen.some(({ state }) => state === 'RUN_CANCELED')) return 'undoCancelRuns'
     }
-    const kinds = hasSecondThoughts ? REVERSIBLE_KINDS : KINDS
+    const kinds = hasUndoAndPause ? REVERSIBLE_KINDS : KINDS
     return kinds[random.below(kinds.length)] ?? 'cancelRuns'
   }
 

@@ -219,7 +219,7 @@ export function invokeItem({ random, now, runId, step, depth }: Invocation): Pub
 }
 
 /** Disables waiting for a shared commit: the simulation is sequential, so no other operation would share it. */
-export function withoutPatience(store: Store): Store {
+export function withoutCommitDelay(store: Store): Store {
   return wrappedStore(store, (operation, args) => store.run({ ...operation, maxDelayMs: 0 }, args))
 }
 

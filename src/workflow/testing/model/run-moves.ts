@@ -33,7 +33,7 @@ export interface RunMovesDeps {
   readonly accountId: string
   readonly now: () => number
   /** Whether there are pauses, undos of cancels, and priorities. */
-  readonly hasSecondThoughts: boolean
+  readonly hasUndoAndPause: boolean
   readonly known: Knowledge
   /** The paused flow-control keys. */
   readonly paused: ReadonlySet<string>
@@ -63,7 +63,7 @@ export class RunMoves {
       offer,
       accountId,
       now,
-      hasSecondThoughts: deps.hasSecondThoughts,
+      hasUndoAndPause: deps.hasUndoAndPause,
       rows: () => this.#rows(),
       cancelling: (runs) => this.#cancelling(runs),
       cancelled: (runs) => this.#cancelled(runs),
@@ -78,11 +78,11 @@ export class RunMoves {
   /** Triggers a run; sometimes with the id of another run, which must start nothing. */
   async trigger(): Promise<void> {
     const { random, known, now } = this.#deps
-    if (this.#deps.hasSecondThoughts && random.chance(0.25)) return this.#triggerWithKey()
+    if (this.#deps.hasUndoAndPause && random.chance(0.25)) return this.#triggerWithKey()
     const taken = random.chance(0.1) ? random.pick(known.runIds) : undefined
     const runId = taken ?? newId('wfr_', now())
     const delay: Record<string, string> = random.chance(0.1) ? { 'upstash-delay': '300s' } : {}
-    const hasPriority = this.#deps.hasSecondThoughts && random.chance(0.3)
+    const hasPriority = this.#deps.hasUndoAndPause && random.chance(0.3)
     const priority: Record<string, string> = hasPriority
       ? { 'homeport-priority': String(random.below(1_201) - 600) }
       : {}

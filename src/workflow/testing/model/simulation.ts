@@ -23,7 +23,7 @@ import { answer, type EndpointDeps } from './endpoint.js'
 import { FlowWatch } from './flow-watch.js'
 import { Knowledge } from './knowledge.js'
 import { PlainTraffic } from './plain-traffic.js'
-import { PROGRAM_URL, publisherOf, withoutPatience } from './program.js'
+import { PROGRAM_URL, publisherOf, withoutCommitDelay } from './program.js'
 import { RuledMessages } from './ruled-messages.js'
 import { RunMoves } from './run-moves.js'
 import { checkSelectors, failureText } from './selector-watch.js'
@@ -64,7 +64,7 @@ export class Simulation {
   readonly #ruled: RuledMessages
   readonly #workflowPause: WorkflowPause
   readonly #moves: RunMoves
-  readonly #hasSecondThoughts: boolean
+  readonly #hasUndoAndPause: boolean
   #mode: Mode = 'faulty'
   /** Rows of earlier simulations in the store. */
   #before: Census | undefined
@@ -83,8 +83,8 @@ export class Simulation {
     factories: DispatcherFactories = REAL_FACTORIES,
     moves: 'all' | 'basic' = 'all',
   ) {
-    this.#hasSecondThoughts = moves === 'all'
-    const [store, random] = [withoutPatience(realStore), seeded(seed)]
+    this.#hasUndoAndPause = moves === 'all'
+    const [store, random] = [withoutCommitDelay(realStore), seeded(seed)]
     const publisher = publisherOf(newId('acc_', this.#clock.now()))
     this.#store = store
     this.#factories = factories
@@ -105,7 +105,7 @@ export class Simulation {
       ...shared,
       offer,
       known: this.#known,
-      hasSecondThoughts: moves === 'all',
+      hasUndoAndPause: moves === 'all',
       paused: this.#flow.paused,
       endpoint: () => this.#endpoint,
       pause: this.#workflowPause,
@@ -228,7 +228,7 @@ export class Simulation {
   }
 
   async #move(): Promise<void> {
-    const dice = this.#random.below(this.#hasSecondThoughts ? 157 : 130)
+    const dice = this.#random.below(this.#hasUndoAndPause ? 157 : 130)
     if (dice >= 154) return this.#checkSelectors()
     if (dice >= 150) return this.#workflowPause.change()
     if (dice >= 148) return this.#ruled.publishBurst()

@@ -11,7 +11,7 @@ import { PROGRAM_URL } from '../../../workflow/testing/model/program.js'
 import type { BulkLedger } from './bulk-ledger.js'
 import * as census from './census.js'
 import type { RunLedger } from './run-ledger.js'
-import { isNotNow } from './sdk.js'
+import { isUnavailable } from './sdk.js'
 
 /** A slow request to pause takes effect within this time. */
 const PAUSED_WITHIN_MS = 20_000
@@ -36,7 +36,7 @@ export interface RunClientsDeps {
 }
 
 /** Clients that undo cancels, restart runs, and pause runs and their workflow for a while. */
-export class SecondThoughts {
+export class RunOperators {
   readonly #deps: RunClientsDeps
 
   constructor(deps: RunClientsDeps) {
@@ -129,7 +129,7 @@ export class SecondThoughts {
       try {
         await resume()
       } catch (error) {
-        const isExpected = isNotNow(error) || TOO_LATE.some((code) => isError(error, code))
+        const isExpected = isUnavailable(error) || TOO_LATE.some((code) => isError(error, code))
         if (!isExpected) timeline.fail(`a client got ${String(error)}`)
       }
       if (timeline.now > until && !memory.run(census.isBusy, {})) return

@@ -1,4 +1,4 @@
-import { type Clock, Joined } from '../../base/index.js'
+import { type Clock, CoalescedTask } from '../../base/index.js'
 import type { Queue } from '../../queue/index.js'
 import type { Store } from '../../store/index.js'
 import type { BulkActionRow } from '../transactions/bulk-action.js'
@@ -11,7 +11,7 @@ const LOOK_BACK_MS = 86_400_000
 const RUNS_AT_ONCE = 200
 
 /** Collaborators of the reports. */
-export interface LeftChildrenDeps {
+export interface CancelledChildrenDeps {
   readonly store: Store
   readonly queue: Pick<Queue, 'offer'>
   readonly clock: Clock
@@ -22,8 +22,8 @@ export interface LeftChildrenDeps {
  * for runs they invoked. Invoked runs that come back too report their end themselves. But the undo may end without them,
  * because it was aborted, a fence blocks them, or nothing of them was kept. Repeating a report changes nothing.
  */
-export async function reportLeftChildren(
-  { store, queue, clock }: LeftChildrenDeps,
+export async function reportCancelledChildren(
+  { store, queue, clock }: CancelledChildrenDeps,
   { seq: actionSeq }: Pick<BulkActionRow, 'seq'>,
 ): Promise<void> {
   for (let chunk = 0; ; ) {
@@ -38,13 +38,13 @@ export async function reportLeftChildren(
 }
 
 /** Finds ended undos that left runs cancelled, including those whose node died before it reported these runs. */
-export class LeftChildren {
-  readonly #deps: LeftChildrenDeps
+export class CancelledChildren {
+  readonly #deps: CancelledChildrenDeps
   #reported: ReadonlySet<number> = new Set()
   #isStopped = false
-  readonly #looking = new Joined(() => this.#look())
+  readonly #looking = new CoalescedTask(() => this.#look())
 
-  constructor(deps: LeftChildrenDeps) {
+  constructor(deps: CancelledChildrenDeps) {
     this.#deps = deps
   }
 
@@ -64,7 +64,7 @@ export class LeftChildren {
     this.#reported = new Set(ended.filter((seq) => this.#reported.has(seq)))
     for (const seq of ended) {
       if (this.#isStopped || this.#reported.has(seq)) continue
-      await reportLeftChildren(this.#deps, { seq })
+      await reportCancelledChildren(this.#deps, { seq })
       this.#reported = new Set([...this.#reported, seq])
     }
   }
