@@ -46,7 +46,7 @@ export const OPEN_FOLDER = 'transactions'
 export const OPEN_PLACES = [
   'src/contract/',
   'src/store/schema/',
-  'src/store/life.js',
+  'src/store/incarnation.js',
   'src/store/operation.js',
   'src/store/statement.js',
   'src/store/query.js',
