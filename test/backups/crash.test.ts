@@ -113,7 +113,7 @@ async function expectTruth(homeport: RunningHomeport, database: Database): Promi
   expect(processesMarked(join(homeport.place.dataDir, 'databases', 'check-'))).toEqual([])
 }
 
-it('the server leaves old or new data and correct records, whenever it is killed during a backup or a restore', async () => {
+it('a server killed during a backup or restore leaves old or new data, and correct records', async () => {
   const random = randomFrom(SEED)
   const chance = random()
   const during = (isKilled: boolean) => (isKilled || CYCLES > 1 ? killDuring : letEnd)

@@ -7,7 +7,7 @@ import {
 } from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import type { SecureContextOptions } from 'node:tls'
-import { type ClientMemoryBudget, type Clock, Strangers, type Timer } from '../../base/index.js'
+import { type ClientMemoryBudget, type Clock, ConnectionLimiter, type Timer } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { Logger } from '../../telemetry/index.js'
 import type { OnPeerRequest, OnTunnel, PeerRequest } from '../peer-link.js'
@@ -26,10 +26,10 @@ import {
   WINDOW_BYTES,
 } from './protocol.js'
 
-/** Strangers cost at most this many unfinished handshakes, each for this long. */
+/** Most unfinished handshakes, and the longest time of each, which limit what unauthenticated clients can use. */
 const MOST_HANDSHAKES = 64
 const HANDSHAKE_TIMEOUT_MS = 3_000
-/** 512 of nodes, and those of strangers. */
+/** 512 connections of nodes, and the unfinished handshakes. */
 const MOST_CONNECTIONS = 512 + MOST_HANDSHAKES
 const BODY_TIMEOUT_MS = 10_000
 /** How often connections are checked for silence. */
@@ -66,16 +66,16 @@ export class PeerServer {
   readonly #server: Http2SecureServer
   readonly #sockets = new Set<Socket>()
   readonly #sessions = new Map<ServerHttp2Session, Heard>()
-  /** Connections that have not shown a certificate yet. Beyond the limit the oldest is closed: a node shows its own at once. */
-  readonly #strangers: Strangers
+  /** Limits connections without a certificate. It closes the oldest: a node shows its certificate at once. */
+  readonly #limiter: ConnectionLimiter
   #unsubscribe: () => void = () => undefined
   #look: Timer | undefined
 
   constructor(deps: PeerServerDeps) {
     this.#deps = deps
-    this.#strangers = new Strangers({
+    this.#limiter = new ConnectionLimiter({
       most: MOST_HANDSHAKES,
-      onClosed: (connections) => deps.logger.warn('peer_strangers_closed', { connections }),
+      onUnauthenticatedClosed: (connections) => deps.logger.warn('peer_strangers_closed', { connections }),
     })
     this.#server = createSecureServer({
       ...tlsOf(deps.credentials),
@@ -90,7 +90,7 @@ export class PeerServer {
     this.#server.on('session', (session) => this.#greet(session))
     this.#server.maxConnections = MOST_CONNECTIONS
     this.#server.on('connection', (socket: Socket) => this.#admit(socket))
-    this.#server.on('secureConnection', (socket) => this.#strangers.know(socket))
+    this.#server.on('secureConnection', (socket) => this.#limiter.markAuthenticated(socket))
     this.#server.on('stream', (stream, headers) => void this.#serve(stream, headers))
     for (const event of ['sessionError', 'tlsClientError'] as const) this.#server.on(event, () => undefined)
   }
@@ -146,7 +146,7 @@ export class PeerServer {
   }
 
   #admit(socket: Socket): void {
-    this.#strangers.admit(socket)
+    this.#limiter.admit(socket)
     this.#sockets.add(socket)
     socket.once('close', () => this.#sockets.delete(socket))
   }
@@ -194,7 +194,7 @@ export class PeerServer {
   }
 }
 
-/** All that a new certificate replaces: Node forgets the version otherwise. */
+/** All settings, also for a new certificate: Node resets those that are missing, such as the lowest version. */
 function tlsOf({ own, authority }: PeerCredentials): SecureContextOptions {
   return { key: own.current.key, cert: own.current.certificate, ca: authority, minVersion: 'TLSv1.3' }
 }

@@ -149,8 +149,8 @@ export class EventStream implements EventSink {
   }
 
   /**
-   * Hundreds of subscribers may get a message at once. What comes in a turn that is spent waits where it was read: nothing
-   * more is read meanwhile.
+   * Passes a chunk on in this turn of the event loop, or in a later one if this one is spent: hundreds of subscribers may
+   * get a message at once. The link reads nothing more until then, because the chunk is in the memory that it reads into.
    */
   #passOnInTurn(chunk: LentBytes): void {
     this.#waiting++
