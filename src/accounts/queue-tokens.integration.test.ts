@@ -56,8 +56,8 @@ describeOnSampledStore('credentials', (openStore, on) => {
   })
 
   it('a scope needs its name and no other', async () => {
-    await expect(create('a', { scope: 'queue' })).rejects.toThrow('needs `queue`')
-    await expect(create('a', { scope: 'queue', queue: '  ' })).rejects.toThrow('needs `queue`')
+    await expect(create('a', { scope: 'queue' })).rejects.toThrow('requires `queue`')
+    await expect(create('a', { scope: 'queue', queue: '  ' })).rejects.toThrow('requires `queue`')
     await expect(create('a', { queue: 'orders' })).rejects.toThrow('belongs to the scope `queue`')
     await expect(create('a', { scope: 'queue', queue: 'q', flow_control_key: 'k' })).rejects.toThrow('belongs to')
     await create('a')

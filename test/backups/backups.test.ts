@@ -106,7 +106,7 @@ it('the command line fails with one sentence and the exit code of the failure', 
     [['restore', 'lonely'], 3, 'no completed backup'],
     [['import', 'lonely', join(tempDir(), 'none')], 2, 'cannot be read'],
     [['import', 'lonely', 'redis://127.0.0.1', '--yes'], 2, 'give "-" as the source'],
-    [['export', 'lonely', '-'], 2, 'not to the standard output'],
+    [['export', 'lonely', '-'], 2, 'cannot go to the standard output'],
     [['import', 'lonely', bad, '--yes'], 2, 'cannot load it'],
   ] as const) {
     const { code, stderr } = await host(['db', ...args, ...placeFlags(homeport.place)])

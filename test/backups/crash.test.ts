@@ -113,39 +113,43 @@ async function expectTruth(homeport: RunningHomeport, database: Database): Promi
   expect(processesMarked(join(homeport.place.dataDir, 'databases', 'check-'))).toEqual([])
 }
 
-it('a server killed during a backup or restore leaves old or new data, and correct records', async () => {
-  const random = randomFrom(SEED)
-  const chance = random()
-  const during = (isKilled: boolean) => (isKilled || CYCLES > 1 ? killDuring : letEnd)
-  let homeport = await startHomeport()
-  const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
-  const database = (await homeport.api('POST', '/v2/redis/database', fields)).body as Database
-  const path = (verb: string) => `/v2/redis/${verb}/${database.database_id}`
-  await fill(database, 'kept')
-  expect(await homeport.api('POST', path('create-backup'), { name: 'kept' })).toMatchObject({ status: 200 })
-  const [kept] = await backupsOf(homeport, database)
+it(
+  'a server killed during a backup or restore leaves old or new data, and correct records',
+  async () => {
+    const random = randomFrom(SEED)
+    const chance = random()
+    const during = (isKilled: boolean) => (isKilled || CYCLES > 1 ? killDuring : letEnd)
+    let homeport = await startHomeport()
+    const fields = { database_name: 'shop', platform: 'aws', primary_region: 'us-east-1' }
+    const database = (await homeport.api('POST', '/v2/redis/database', fields)).body as Database
+    const path = (verb: string) => `/v2/redis/${verb}/${database.database_id}`
+    await fill(database, 'kept')
+    expect(await homeport.api('POST', path('create-backup'), { name: 'kept' })).toMatchObject({ status: 200 })
+    const [kept] = await backupsOf(homeport, database)
 
-  for (let cycle = 0; cycle < CYCLES; cycle++) {
-    await fill(database, `now ${cycle}`)
-    const backup = homeport.api('POST', path('create-backup'), { name: `cycle ${cycle}` })
-    const made = await during(chance < 0.5)(homeport, backup, random)
-    homeport = made.next
-    expect(await valuesOf(database)).toEqual([`now ${cycle}`])
-    await expectTruth(homeport, database)
-    const ours = (await backupsOf(homeport, database)).find((backup) => backup.name === `cycle ${cycle}`)
-    if (made.isDone) expect(ours?.state).toBe('completed')
+    for (let cycle = 0; cycle < CYCLES; cycle++) {
+      await fill(database, `now ${cycle}`)
+      const backup = homeport.api('POST', path('create-backup'), { name: `cycle ${cycle}` })
+      const made = await during(chance < 0.5)(homeport, backup, random)
+      homeport = made.next
+      expect(await valuesOf(database)).toEqual([`now ${cycle}`])
+      await expectTruth(homeport, database)
+      const ours = (await backupsOf(homeport, database)).find((backup) => backup.name === `cycle ${cycle}`)
+      if (made.isDone) expect(ours?.state).toBe('completed')
 
-    const request = homeport.api('POST', path('restore-backup'), { backup_id: kept?.backup_id })
-    const restored = await during(chance >= 0.5)(homeport, request, random)
-    homeport = restored.next
-    const values = await valuesOf(database)
-    expect([['kept'], [`now ${cycle}`]]).toContainEqual(values)
-    if (restored.isDone) expect(values).toEqual(['kept'])
-    await expectTruth(homeport, database)
-  }
-  await fill(database, 'last')
-  expect(await homeport.api('POST', path('restore-backup'), { backup_id: kept?.backup_id })).toMatchObject({
-    status: 200,
-  })
-  expect(await valuesOf(database)).toEqual(['kept'])
-}, 60_000 + CYCLES * CYCLE_TAKES_MS)
+      const request = homeport.api('POST', path('restore-backup'), { backup_id: kept?.backup_id })
+      const restored = await during(chance >= 0.5)(homeport, request, random)
+      homeport = restored.next
+      const values = await valuesOf(database)
+      expect([['kept'], [`now ${cycle}`]]).toContainEqual(values)
+      if (restored.isDone) expect(values).toEqual(['kept'])
+      await expectTruth(homeport, database)
+    }
+    await fill(database, 'last')
+    expect(await homeport.api('POST', path('restore-backup'), { backup_id: kept?.backup_id })).toMatchObject({
+      status: 200,
+    })
+    expect(await valuesOf(database)).toEqual(['kept'])
+  },
+  60_000 + CYCLES * CYCLE_TAKES_MS,
+)

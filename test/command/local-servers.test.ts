@@ -1,7 +1,7 @@
-import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { commandHost, startHomeport, tempDir } from '../support/index.js'
+import { commandHost, startHomeport, tempDir, waitFor } from '../support/index.js'
 
 /** A person's machine: commands run in the folder of an application, servers keep their data elsewhere. */
 function newMachine() {
@@ -9,13 +9,20 @@ function newMachine() {
   const env = { XDG_STATE_HOME: stateHome, XDG_CONFIG_HOME: tempDir() }
   const folder = join(stateHome, 'homeport/servers')
   const run = commandHost({ env })
+  /** The notes of servers; their names are longer than those of other files. */
+  const notes = () => (existsSync(folder) ? readdirSync(folder).filter((name) => name.length > 10) : [])
   return {
     app,
-    start: () => startHomeport({ env }),
+    /** A server is healthy a moment before it writes its note. */
+    start: async () => {
+      const before = notes().length
+      const server = await startHomeport({ env })
+      await waitFor(() => notes().length > before, { what: 'the note of the server' })
+      return server
+    },
     homeport: (...args: string[]) => run(args, { cwd: app }),
     folder,
-    /** The notes of servers; their names are longer than those of other files. */
-    notes: () => readdirSync(folder).filter((name) => name.length > 10),
+    notes,
   }
 }
 

@@ -305,7 +305,7 @@ describe('databases of a cluster', () => {
     const recover = () => a.api('POST', `/v2/redis/recover/${lost.database_id}`, { node: 'c' })
     expect(await recover()).toMatchObject({
       status: 409,
-      body: { error: expect.stringContaining('The node b serves') },
+      body: { error: expect.stringContaining('The node b is running and serves') },
     })
 
     // While the home is away, its clients get an error that says so, over every protocol: never that their token is wrong,

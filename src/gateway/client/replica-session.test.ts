@@ -51,7 +51,7 @@ it.each([
   }
   const [client, near] = duplexPair()
   const [home, far] = duplexPair()
-  const reads = { ...NO_READS, mayRead: fail, passed: fail }
+  const reads = { ...NO_READS, mayRead: fail, countForwarded: fail }
   const fault = vi.fn(() => near.destroy())
   new ReplicaSession(near, far, { ...DEPS, reads, fault })
   for (const end of [client, home]) end.on('error', () => undefined).resume()

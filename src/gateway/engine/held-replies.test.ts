@@ -72,7 +72,7 @@ describe('a reply', () => {
     await asked(1)
     questions[0]?.refuse()
     await waitFor(() => raw.received.includes('\r\n'), { what: 'the error' })
-    expect(raw.received).toMatch(/^-ERR A standby of this database has not confirmed within 10 s/)
+    expect(raw.received).toMatch(/^-ERR A standby of this database has not confirmed the writes within 10 s/)
     raw.received = ''
     raw.send('GET a\r\n')
     await asked(2)
