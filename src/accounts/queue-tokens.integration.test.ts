@@ -61,7 +61,7 @@ describeOnSampledStore('credentials', (openStore, on) => {
     await expect(create('a', { queue: 'orders' })).rejects.toThrow('belongs to the scope `queue`')
     await expect(create('a', { scope: 'queue', queue: 'q', flow_control_key: 'k' })).rejects.toThrow('belongs to')
     await create('a')
-    await expect(create(' a ')).rejects.toThrow('exists already')
+    await expect(create(' a ')).rejects.toThrow('already exists')
     for (let n = 1; n < MOST_QUEUE_TOKENS; n++) await create(`t${n}`)
     await expect(create('one more')).rejects.toThrow('is the limit')
   })
