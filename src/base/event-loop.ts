@@ -65,9 +65,9 @@ export function isTurnSpent(stretchMs = LONGEST_STRETCH_MS): boolean {
 
 /**
  * Calls `work` now, or in a later turn of the event loop if this one is spent. For work that takes a fraction of a
- * millisecond and may be asked for thousands of times at once, such as a handshake of TLS. All of it shares one slice per turn,
- * and so does not delay long work by a turn each.
- * @param work must not throw. What it plans for the next tick counts as its own.
+ * millisecond and may arrive a thousand times at once, such as TLS handshakes. All pieces share one slice per turn, so they
+ * do not delay long work by a turn each.
+ * @param work must not throw. What it schedules for the next tick counts as part of it.
  */
 export function runInTurn(work: () => void): void {
   if (pieces.length === 0 && !isTurnSpent()) {
@@ -80,7 +80,7 @@ export function runInTurn(work: () => void): void {
 
 function runPieces(): void {
   pieces[0]?.()
-  // Node reads what came with a connection, and signs, in the next tick. Only then the time that it took is known.
+  // Node reads the first bytes of a connection, and signs, in the next tick. Only after that the time is known.
   process.nextTick(() => {
     pieces.shift()
     if (pieces.length === 0) return

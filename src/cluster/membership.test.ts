@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { randomFrom } from '../base/testing/random.js'
 import { DeathWatch, Tenure } from './membership.js'
 import { type PlantedBugs, SimulatedNodes } from './testing/simulated-nodes.js'
 
@@ -61,23 +62,15 @@ it('a node counts as silent although every look is late and slow, as on a busy m
   expect(silentMs).toBe(24_000)
 })
 
-/** Numbers from 0 up to, not including, 1: the same for the same seed. */
-function seededRandom(seed: number): () => number {
-  let state = seed * 2_654_435_761
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
-}
+/** Scenes of neighbouring seeds have little in common. */
+const randomOf = (seed: number) => randomFrom(seed * 2_654_435_761)
 
 const SEEDS = Number(process.env.HOMEPORT_TEST_SEEDS ?? 25)
 
 it('nodes keep their guarantees under pauses, kills, slow calls, lost answers and outages of the store', () => {
   let declaredDead = 0
   for (let seed = 1; seed <= SEEDS; seed++) {
-    const nodes = new SimulatedNodes(seededRandom(seed))
+    const nodes = new SimulatedNodes(randomOf(seed))
     expect(nodes.run(), `seed ${seed}`).toBeUndefined()
     declaredDead += nodes.declaredDead
   }
@@ -86,7 +79,7 @@ it('nodes keep their guarantees under pauses, kills, slow calls, lost answers an
 
 it('no node is declared dead because the store was away', () => {
   for (let seed = 1; seed <= 5; seed++) {
-    const nodes = new SimulatedNodes(seededRandom(seed), {}, 'outages')
+    const nodes = new SimulatedNodes(randomOf(seed), {}, 'outages')
     expect([nodes.run(), nodes.declaredDead]).toEqual([undefined, 0])
   }
 })
@@ -98,6 +91,6 @@ it.each<[string, PlantedBugs, number]>([
   ['act from the time of the answer', { tenureFromReply: true }, 10],
 ])('the simulation would find a mistake: %s', (_, bugs, from) => {
   let seed = from
-  while (seed < 3_000 && new SimulatedNodes(seededRandom(seed), bugs).run() === undefined) seed++
+  while (seed < 3_000 && new SimulatedNodes(randomOf(seed), bugs).run() === undefined) seed++
   expect(seed).toBeLessThan(3_000)
 })

@@ -1,10 +1,11 @@
 import { createConnection, type NetConnectOpts, type Socket } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../test/support/index.js'
+import { randomFrom } from '../base/testing/random.js'
 import type { Administration } from './deps.js'
 import { encodeCommand } from './resp/encode.js'
 import { ENGINE_PASSWORDS, startEngine, type TestEngine } from './testing/engine.js'
-import { pick, type Random, randomCommand, randomOf } from './testing/random-commands.js'
+import { pick, type Random, randomCommand } from './testing/random-commands.js'
 import { CREDENTIALS, type Rig, startRig } from './testing/rig.js'
 
 /** The same seed in every run, unless an environment variable sets another. */
@@ -151,12 +152,12 @@ async function loggedIn(target: NetConnectOpts, password: string, protocol: 2 | 
 }
 
 async function compare(seed: number, protocol: 2 | 3): Promise<void> {
-  const pieces = sequenceOf(randomOf(seed))
+  const pieces = sequenceOf(randomFrom(seed))
   const [through, direct] = await Promise.all([
     loggedIn({ port: rig.port, host: '127.0.0.1' }, CREDENTIALS.password, protocol),
     loggedIn({ path: engine.socketPath }, ENGINE_PASSWORDS.default, protocol),
   ])
-  await Promise.all([send(through, pieces, randomOf(seed)), send(direct, pieces, randomOf(seed + 1))])
+  await Promise.all([send(through, pieces, randomFrom(seed)), send(direct, pieces, randomFrom(seed + 1))])
   const [ours, theirs] = await Promise.all([through.until('done'), direct.until('done')])
   through.socket.destroy()
   direct.socket.destroy()

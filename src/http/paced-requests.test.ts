@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../test/support/index.js'
 import { yieldToEventLoop } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
+import { type Random, seeded } from '../base/testing/random.js'
 import { paceRequests } from './paced-requests.js'
 import { PlainConnections } from './plain/plain-connections.js'
 
@@ -195,11 +196,10 @@ const echo: Serve = (request, response) => {
 }
 
 /** A request of any kind, with the answer of `echo` to it. */
-function anyRequest(index: number): { readonly bytes: string; readonly answer: string } {
-  const random = (limit: number): number => Math.floor(Math.random() * limit)
-  const body = ['', 'x', '\r\n\r\n'.repeat(20), get(1).repeat(3), 'y'.repeat(random(40_000))][random(5)] ?? ''
+function anyRequest(index: number, random: Random): { readonly bytes: string; readonly answer: string } {
+  const body = random.pick(['', 'x', '\r\n\r\n'.repeat(20), get(1).repeat(3), 'y'.repeat(random.below(40_000))]) ?? ''
   const answered = `answer /${index} ${body.length} ${body.replaceAll('H', 'h')}`
-  const head = `POST /${index} HTTP/1.1\r\nHost: x\r\nX-Turns: ${random(3)}\r\n`
+  const head = `POST /${index} HTTP/1.1\r\nHost: x\r\nX-Turns: ${random.below(3)}\r\n`
   const chunks = body.match(/[\s\S]{1,1000}/g) ?? []
   const chunked = chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('')
   const expecting = `${head}Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n${body}`
@@ -208,24 +208,26 @@ function anyRequest(index: number): { readonly bytes: string; readonly answer: s
     `${head}Transfer-Encoding: chunked\r\n\r\n${chunked}0\r\n\r\n`,
     expecting,
   ]
-  return { bytes: bytes[random(3)] ?? '', answer: answered }
+  return { bytes: random.pick(bytes) ?? '', answer: answered }
 }
 
 describe.each(Object.entries(WAYS))('a connection %s', (_way, open) => {
   it('sends requests of all kinds in pieces of any length, and gets the answers in order', async () => {
     const server = await listening(echo)
     const sender = open(server, echo)
-    const requests = Array.from({ length: 200 }, (_none, index) => anyRequest(index))
+    const seed = Math.floor(Math.random() * 2 ** 32)
+    const random = seeded(seed)
+    const requests = Array.from({ length: 200 }, (_none, index) => anyRequest(index, random))
     const bytes = Buffer.from(requests.map((each) => each.bytes).join(''), 'latin1')
     for (let at = 0; at < bytes.length; ) {
-      const end = at + 1 + Math.floor(Math.random() ** 4 * 100_000)
+      const end = at + 1 + random.below(random.pick([10, 1_000, 100_000]) ?? 1)
       sender.socket.write(bytes.subarray(at, end))
       at = end
-      if (Math.random() < 0.2) await yieldToEventLoop()
+      if (random.chance(0.2)) await yieldToEventLoop()
     }
     const all = requests.map((each) => each.answer).join('')
     const received = (): string => sender.text.replaceAll(/HTTP\/1\.1 (?:[^\r]+\r\n)+\r\n/g, '')
     await waitFor(() => received().length >= all.length, { what: 'the answers' })
-    expect(received() === all).toBe(true)
+    expect(received() === all, `with the seed ${seed}`).toBe(true)
   })
 })

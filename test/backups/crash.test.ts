@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { afterAll, expect, it } from 'vitest'
-import { randomFrom } from '../crash/random.js'
+import { randomFrom } from '../../src/base/testing/random.js'
 import {
   type Answer,
   atCleanup,

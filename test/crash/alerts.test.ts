@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { pause, systemClock } from '../../src/base/index.js'
+import { randomFrom } from '../../src/base/testing/random.js'
 import type { Alert, AlertChannel } from '../../src/contract/alerts/alerts.js'
 import type { Silence } from '../../src/contract/alerts/silences.js'
 import { type Received, startSink } from '../../src/queue/testing/sink.js'
@@ -14,7 +15,6 @@ import {
   waitFor,
 } from '../support/index.js'
 import { deadMessages } from './queue-ledger-store.js'
-import { randomFrom } from './random.js'
 
 /**
  * The server is killed with SIGKILL at random moments while messages die, a workflow fails and a schedule cannot publish,

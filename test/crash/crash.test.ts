@@ -1,4 +1,5 @@
 import { afterAll, expect, it, vi } from 'vitest'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { atCleanup, startHomeport, waitFor } from '../support/index.js'
 import { judge } from './aftermath.js'
 import { DeadRuns } from './dead-runs.js'
@@ -10,7 +11,6 @@ import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
 import { planFires } from './queue-ledger-store.js'
-import { randomFrom } from './random.js'
 
 /**
  * The server is killed with SIGKILL at random moments and started again on its data, while clients use every feature of the

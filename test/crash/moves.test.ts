@@ -2,12 +2,12 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, vi } from 'vitest'
 import { pause, systemClock } from '../../src/base/index.js'
+import { randomFrom } from '../../src/base/testing/random.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseMove } from '../../src/contract/server/moves.js'
 import { type Answer, atCleanup, call, enginesIn, sampled, waitFor } from '../support/index.js'
 import { HeldMove } from './held-move.js'
 import { isRunning, NodeScene, type SceneNode } from './nodes.js'
-import { randomFrom } from './random.js'
 import { listeningPorts } from './senders.js'
 
 /**

@@ -1,4 +1,5 @@
 import { afterAll, expect, it, vi } from 'vitest'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { atCleanup } from '../support/index.js'
 import { judge } from './aftermath.js'
 import { Callers } from './callers.js'
@@ -12,7 +13,6 @@ import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
 import { planFires } from './queue-ledger-store.js'
-import { randomFrom } from './random.js'
 import { EAGER, PATIENT, Revocations } from './revocations.js'
 import { Senders } from './senders.js'
 

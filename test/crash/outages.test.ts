@@ -1,4 +1,5 @@
 import { afterAll, it, vi } from 'vitest'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { atCleanup, newPlace, startHomeport } from '../support/index.js'
 import { judge } from './aftermath.js'
 import { Callers } from './callers.js'
@@ -11,7 +12,6 @@ import { startQueueDestinations } from './queue-destinations.js'
 import { QueueLedger } from './queue-ledger.js'
 import { startQueueLoad } from './queue-ledger-load.js'
 import { planFires } from './queue-ledger-store.js'
-import { randomFrom } from './random.js'
 
 /**
  * Homeport uses a PostgreSQL server that fails in every way, while clients use every feature of the queue, of workflows

@@ -1,9 +1,9 @@
 import { Client } from '@upstash/workflow'
 import { afterAll, expect, it } from 'vitest'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { startPostgresServer } from '../../src/store/testing/postgres-server.js'
 import { atCleanup, type Place, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 import { withStore } from './queue-ledger-store.js'
-import { randomFrom } from './random.js'
 
 /**
  * The server is killed with SIGKILL again and again, in the middle of a bulk cancel of runs or messages, of its undo, of the

@@ -1,6 +1,6 @@
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { randomFrom } from '../crash/random.js'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { damageFile, type Ending, FOLDER_KINDS } from './files.js'
 import type { Golden } from './golden.js'
 import { type Baseline, judge, type Verdict } from './judge.js'

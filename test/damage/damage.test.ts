@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { randomFrom } from '../crash/random.js'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { type Baselines, type Tried, takeBaselines, tryDamage } from './campaign.js'
 import { type Golden, makeGolden } from './golden.js'
 import { isViolation } from './judge.js'

@@ -1,4 +1,4 @@
-import { randomFrom } from '../crash/random.js'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { DAMAGES, type DamageKind, type Ending, FILE_KINDS, FOLDER_KINDS, filesIn, foldersIn, kindOf } from './files.js'
 import type { Golden } from './golden.js'
 

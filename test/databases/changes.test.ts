@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Redis } from 'iovalkey'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { randomFrom } from '../crash/random.js'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { processesMarked, type RunningHomeport, startHomeport, waitFor } from '../support/index.js'
 
 /** The fields of a record that these tests use. */

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { Redis as RedisClient } from 'iovalkey'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { pause, systemClock } from '../../src/base/index.js'
+import { randomFrom } from '../../src/base/testing/random.js'
 import type { DatabaseRecord } from '../../src/contract/databases/databases.js'
 import type { DatabaseMove } from '../../src/contract/server/moves.js'
-import { randomFrom } from '../crash/random.js'
 import { Recorder } from '../histories/recorder.js'
 import {
   type Answer,

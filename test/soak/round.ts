@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { randomFrom } from '../../src/base/testing/random.js'
 import { FAST, type Pace } from '../crash/pace.js'
 import { planFires } from '../crash/queue-ledger-store.js'
-import { randomFrom } from '../crash/random.js'
 import type { Place } from '../support/index.js'
 import { prepare, type Scene, startLoads } from './scene.js'
 import { type FaultKind, SoakServer } from './server.js'

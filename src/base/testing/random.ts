@@ -8,15 +8,20 @@ export interface Random {
   chance(probability: number): boolean
 }
 
-/** Creates a generator from a seed. */
-export function seeded(seed: number): Random {
+/** Numbers from 0 (included) to 1 (excluded), the same for the same seed (mulberry32). */
+export function randomFrom(seed: number): () => number {
   let state = seed >>> 0
-  const next = (): number => {
+  return () => {
     state = (state + 0x6d2b79f5) >>> 0
     let mixed = Math.imul(state ^ (state >>> 15), state | 1)
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
+}
+
+/** Creates a generator from a seed. */
+export function seeded(seed: number): Random {
+  const next = randomFrom(seed)
   const below = (limit: number): number => Math.floor(next() * limit)
   return {
     below,

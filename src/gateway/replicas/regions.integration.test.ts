@@ -1,6 +1,7 @@
 import { Redis } from 'iovalkey'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
+import { randomFrom } from '../../base/testing/random.js'
 import { connectTo, type RegionRig, startRegionRig } from '../testing/region-rig.js'
 import { CREDENTIALS, RawClient } from '../testing/rig.js'
 
@@ -95,7 +96,7 @@ describe('a node that serves a read region', () => {
       async () => (await rest('get/k', 'my-new-sync-token')).result,
       async () => (await rest('get/k', '')).result,
     ]
-    const random = seeded(20_260_801)
+    const random = randomFrom(20_260_801)
     const pick = <Item>(items: readonly Item[]): Item => items[Math.floor(random() * items.length)] as Item
     for (let value = 1; value <= 150; value++) {
       if (value % 15 === 0) rig.wire.setLag(pick([0, 0, 2, 20, 100, 1_000, 5_000]))
@@ -189,12 +190,3 @@ it('a node of another region sends reads to the primary', async () => {
   expect(await elsewhere.callsOf(elsewhere.replica, 'get')).toBe(0)
   expect(await elsewhere.callsOf(elsewhere.primary, 'get')).toBe(10)
 })
-
-/** Numbers in [0, 1), the same in every run. */
-function seeded(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state / 2 ** 32
-  }
-}

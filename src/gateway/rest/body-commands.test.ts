@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
+import { randomFrom } from '../../base/testing/random.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { pick, type Random, randomOf } from '../testing/random-commands.js'
+import { pick, type Random } from '../testing/random-commands.js'
 import { readLargeCommand, readLargePipeline } from './body-commands.js'
 import { parseCommand, parsePipeline } from './parse-commands.js'
 import { isPrepared, prepareSlots, type Slot } from './slots.js'
@@ -56,7 +57,7 @@ it.each(['command', 'pipeline'] as const)(
   'the gateway reads a %s in slices with the same outcome as at once',
   async (kind) => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + BODIES; seed++) {
-      const random = randomOf(seed)
+      const random = randomFrom(seed)
       const whole = bodyOf(random, kind)
       const body = random() < 0.5 ? damaged(random, whole) : whole
       const bytes = Buffer.from(body)
@@ -90,7 +91,7 @@ it.each(['command', 'pipeline'] as const)(
   'the gateway reads long texts of a %s with the same outcome as at once',
   async (kind) => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + 6; seed++) {
-      const random = randomOf(seed)
+      const random = randomFrom(seed)
       const body = longTextBody(random, kind)
       if (random() < 0.5) body[Math.floor(random() * body.length)] = pick(random, DAMAGE).charCodeAt(0)
       const [inSlices, atOnce] =

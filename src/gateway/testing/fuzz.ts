@@ -1,3 +1,4 @@
+import { randomFrom } from '../../base/testing/random.js'
 import { frameArguments } from '../resp/arguments.js'
 import type { ParseOutcome } from '../resp/command-limits.js'
 import { limitsAfterLogin } from '../resp/command-limits.js'
@@ -6,7 +7,7 @@ import { encodeCommand } from '../resp/encode.js'
 import { COMMON_BLOCK } from '../resp/lent-memory.js'
 import { ReplyFormatError, ReplyFramer } from '../resp/reply-framer.js'
 import { ReplyReader } from '../rest/reply-reader.js'
-import { pick, type Random, randomOf } from './random-commands.js'
+import { pick, type Random } from './random-commands.js'
 
 const LIMITS = { ...limitsAfterLogin(2_000), largeArgumentBytes: 40 }
 const DAMAGE = [...Buffer.from('*$:+-_,#(=!~%>|?\r\n 0123456789-\0\xff"\'\\', 'latin1')]
@@ -17,7 +18,7 @@ const DAMAGE = [...Buffer.from('*$:+-_,#(=!~%>|?\r\n 0123456789-\0\xff"\'\\', 'l
  * memory than the input and the limit allow.
  */
 export function fuzzOnce(seed: number): void {
-  const random = randomOf(seed)
+  const random = randomFrom(seed)
   if (random() < 0.5) fuzzCommands(random)
   else fuzzReplies(random)
 }

@@ -1,17 +1,6 @@
 /** Numbers from 0 (included) to 1 (excluded), the same for the same seed. */
 export type Random = () => number
 
-/** A small generator of numbers that look random (mulberry32). */
-export function randomOf(seed: number): Random {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 /** One of the items. */
 export function pick<Item>(random: Random, items: readonly Item[]): Item {
   const item = items[Math.floor(random() * items.length)]

@@ -82,8 +82,8 @@ export interface OpeningOptions {
 }
 
 /**
- * Reads the opening of a connection, puts the bytes back, and calls `decide`, which may begin a handshake: in a later turn of
- * the event loop if this one is spent, and not at all if the connection has closed by then.
+ * Reads the opening of a connection, puts the bytes back, and calls `decide`, which may begin a handshake. If this turn of the
+ * event loop is spent, it calls `decide` in a later one, unless the connection has closed by then.
  */
 export function awaitOpening(
   connection: Duplex,

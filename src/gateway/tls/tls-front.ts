@@ -78,7 +78,7 @@ export class TlsFront {
 
   #context(): SecureContextOptions {
     const { certificate: cert, key } = this.#options.certificates.current
-    // TLS 1.2 allows renegotiation, and Node only reports a client that does it over and over.
+    // TLS 1.2 allows renegotiation, which costs a signature each time; Node only reports a client that repeats it.
     const secureOptions = constants.SSL_OP_NO_RENEGOTIATION
     return { cert, key, secureOptions, ...(this.#clientAuthority !== undefined && { ca: this.#clientAuthority }) }
   }

@@ -73,7 +73,7 @@ export class PlainConnections {
     this.#sweep = this.#deps.clock.after(this.#deps.sweepMs, () => this.#sweepFrom([...this.#open], 0))
   }
 
-  /** Goes on in a later turn of the event loop when this one is spent: thousands may have to be given to Node. */
+  /** Continues in a later turn of the event loop when this one is spent: Node may have to take over thousands. */
   #sweepFrom(open: readonly PlainConnection[], first: number): void {
     const mostSweeps = Math.ceil((1_000 * KEEP_ALIVE_SECONDS) / this.#deps.sweepMs)
     for (let next = first; next < open.length; next++) {

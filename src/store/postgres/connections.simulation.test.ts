@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events'
 import type pg from 'pg'
 import { expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import { randomFrom } from '../../base/testing/random.js'
 import { Connections, MOST_CONNECTIONS } from './connections.js'
 import type { Session } from './connector.js'
 
@@ -31,15 +32,6 @@ const lost = (): Error => Object.assign(new Error('gone'), { code: 'ECONNRESET' 
 const full = (): Error => Object.assign(new Error('too many clients'), { code: '53300' })
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Numbers from 0 up to, not including, 1: the same for the same seed. */
-function seededRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state * 48_271) % 2_147_483_647
-    return state / 2_147_483_647
-  }
-}
-
 /** A server whose answers come in any order, when the test says so. */
 class Server {
   readonly random: (below: number) => number
@@ -50,7 +42,7 @@ class Server {
   life = 1
 
   constructor(seed: number) {
-    const next = seededRandom(seed)
+    const next = randomFrom(seed)
     this.random = (below) => Math.floor(next() * below)
   }
 
