@@ -77,7 +77,8 @@ export class Backups implements Service {
   }
 
   /**
-   * Undoes or completes what a crash interrupted, except the backups that `start` completes. Must run before any engine starts.
+   * Undoes or completes what a crash interrupted, except the backups that `start` completes. Must run before any engine
+   * starts.
    * @returns the databases whose data is not in place: their engines must not start.
    */
   async recover(): Promise<ReadonlySet<string>> {

@@ -1,4 +1,4 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
@@ -44,4 +44,15 @@ it('a sweep deletes what a crash has left of an upload, and keeps backups', asyn
   writeFileSync(await files.prepareUpload({ database_id: 'db_gone', backup_id: 'bak_uploading' }), bytes)
   expect(await files.sweep([{ ...kept, state: 'completed' }])).toEqual([])
   expect(readdirSync(join(dataDir, 'backups'), { recursive: true })).toEqual(['db_kept', 'db_kept/bak_kept.rdb'])
+})
+
+it('a file that cannot be looked at may be a backup, and a missing one is none', async () => {
+  const dataDir = tempDir()
+  const files = new BackupFiles(dataDir)
+  const backup = { database_id: 'db', backup_id: 'bak' }
+  expect(await files.mayHave(backup)).toBe(false)
+  // The path leads through a file.
+  mkdirSync(join(dataDir, 'backups'))
+  writeFileSync(join(dataDir, 'backups', 'db'), '')
+  expect(await files.mayHave(backup)).toBe(true)
 })

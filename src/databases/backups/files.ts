@@ -89,6 +89,16 @@ export class BackupFiles {
     return (await stat(this.path(backup)).catch(() => undefined)) !== undefined
   }
 
+  /** Whether the file of a backup may be on this disk. Only a missing file counts as none, not one that cannot be read. */
+  async mayHave(backup: BackupName): Promise<boolean> {
+    try {
+      await stat(this.path(backup))
+      return true
+    } catch (error) {
+      return codeOf(error) !== 'ENOENT'
+    }
+  }
+
   /** Deletes the file of a backup, if it exists. */
   async remove(backup: BackupName): Promise<void> {
     await rm(this.path(backup), { force: true })

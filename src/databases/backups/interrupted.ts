@@ -12,12 +12,12 @@ export interface InterruptedDeps extends Pick<BackupDeps, 'store' | 'files' | 'h
 /**
  * Backups that the store has as pending when a server starts, and whose file exists.
  *
- * Either the last server ended while it checked the file, or the store has lost the commit that completed the backup. Then
- * the file may hold the only copy of data: after a restore, the safety backup does. So the start does not delete the file. It checks
- * the file as every backup, but without evidence of the database at that moment, and completes the backup. The database is
- * `backing_up` until then.
+ * Either the last server ended while it checked the file, or the store has lost the commit that completed the backup. In the
+ * second case, the file of a safety backup may be the only copy of the data before a restore. So the start does not delete
+ * such files. It checks them again, without evidence of the database at the snapshot, and completes the backups. Their
+ * databases are `backing_up` until then.
  *
- * An import is not completed: its file holds foreign data, which the client still has.
+ * Imports are not completed: their files hold foreign data, which the client still has.
  */
 export class InterruptedBackups {
   readonly #deps: InterruptedDeps
@@ -31,12 +31,12 @@ export class InterruptedBackups {
   async find(): Promise<string[]> {
     const { store, files, home } = this.#deps
     const pending = await store.run(backups.pendingSnapshots, { home })
-    const exists = await Promise.all(pending.map((row) => files.has(row)))
+    const exists = await Promise.all(pending.map((row) => files.mayHave(row)))
     this.#found = pending.filter((_, i) => exists[i])
     return this.#found.map(({ backup_id }) => backup_id)
   }
 
-  /** Completes the backups that `find` has found, one after the other; a damaged file makes its backup fail. Never rejects. */
+  /** Completes the backups found by `find`, one after the other. A damaged file makes its backup fail. Never rejects. */
   async complete(): Promise<void> {
     const { jobs, stopping } = this.#deps
     for (const row of this.#found) {

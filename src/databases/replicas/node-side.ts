@@ -21,6 +21,15 @@ const PLACE_FOR_MS = 1_000
 /** An engine that answers later is reported with its last place. */
 const PLACE_WITHIN_MS = 300
 
+/** The last beat of a home: its incarnation and the number of the beat in it. */
+interface HeardBeat {
+  readonly incarnation: Incarnation
+  readonly sequence: number
+}
+
+const isLater = (one: HeardBeat, other: HeardBeat): boolean =>
+  one.incarnation > other.incarnation || (one.incarnation === other.incarnation && one.sequence > other.sequence)
+
 /** What the node of a read region needs. */
 export interface NodeSideDeps extends ReplicasDeps {
   readonly dataDir: string
@@ -41,7 +50,7 @@ export class NodeSide {
   readonly #siblings: SiblingQuestions
   readonly #copies = new Map<string, Copy>()
   /** The last beat of each home, by its name. */
-  readonly #heard = new Map<string, { readonly incarnation: Incarnation; readonly sequence: number }>()
+  readonly #heard = new Map<string, HeardBeat>()
   /** Work on the files of each database, one after the other. */
   readonly #work = new TasksByKey()
   #timer: Timer | undefined
@@ -91,11 +100,7 @@ export class NodeSide {
     // home.
     if (!this.#deps.cluster.peers.some((peer) => peer.incarnation === incarnation)) return undefined
     const heard = this.#heard.get(beat.source)
-    if (
-      heard &&
-      (incarnation < heard.incarnation || (incarnation === heard.incarnation && beat.sequence <= heard.sequence))
-    )
-      return undefined
+    if (heard && !isLater({ incarnation, sequence: beat.sequence }, heard)) return undefined
     this.#heard.set(beat.source, { incarnation, sequence: beat.sequence })
     const wanted = new Map(beat.wanted.map((one) => [one.databaseId, one]))
     for (const copy of this.#copies.values()) {

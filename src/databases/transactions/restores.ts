@@ -158,6 +158,7 @@ const freeBackingUp = query<OfHome>(({ db, p }) =>
     .where('modifying_state', '=', 'backing_up')
     .where((eb) => isOfHome(eb, p)),
 )
+/** Other changes of a database wait until its kept backup is completed. */
 const holdPending = query<OfHome>(({ db, p }) =>
   db
     .updateTable('databases')
