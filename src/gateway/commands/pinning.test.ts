@@ -10,8 +10,8 @@ beforeAll(async () => {
 
 const client = (): Promise<RawClient> => new RawClient(rig.port).login()
 
-async function client3(): Promise<RawClient> {
-  const raw = new RawClient(rig.port)
+async function client3(port = rig.port): Promise<RawClient> {
+  const raw = new RawClient(port)
   raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\n`)
   await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
   raw.received = ''
@@ -235,6 +235,20 @@ it.each(['SUBSCRIBE a', 'SUBSCRIBE b a'])(
   },
 )
 
+it('a reply of megabytes on a tracking connection keeps its place, also in a transaction', async () => {
+  const { port } = await startRig({ maxRequestBytes: 20 * 2 ** 20 })
+  const raw = await client3(port)
+  const script = `EVAL "local t = {} for i = 1, 1500000 do t[i] = 1 end return t" 0\r\n`
+  const numbers = `*1500000\r\n${':1\r\n'.repeat(1_500_000)}`
+  raw.send(`CLIENT TRACKING ON\r\n${script}ECHO a\r\nCLIENT GETNAME\r\n`)
+  raw.send(`MULTI\r\nCLIENT GETNAME\r\n${script}EXEC\r\nCLIENT GETNAME\r\nECHO z\r\n`)
+  const received = await takeUntil(raw, '$1\r\nz\r\n')
+  // Not with toBe: it would print megabytes.
+  expect(
+    received === `+OK\r\n${numbers}$1\r\na\r\n_\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n_\r\n${numbers}_\r\n$1\r\nz\r\n`,
+  ).toBe(true)
+})
+
 it('MONITOR with an argument changes nothing', async () => {
   const raw = await client()
   await raw.send('MONITOR x\r\nGET none\r\n').expect("-ERR wrong number of arguments for 'monitor' command\r\n$-1\r\n")
@@ -243,10 +257,7 @@ it('MONITOR with an argument changes nothing', async () => {
 describe('replies on a pinned lane', () => {
   it('obey the reply limit, with the error of the gateway', async () => {
     const limited = await startRig({ maxRequestBytes: 64 * 1024 })
-    const raw = new RawClient(limited.port)
-    raw.send(`HELLO 3 AUTH default ${CREDENTIALS.password}\r\n`)
-    await waitFor(() => raw.received.endsWith('modules\r\n*0\r\n'), { what: 'the reply to HELLO' })
-    raw.received = ''
+    const raw = await client3(limited.port)
     raw.send('SUBSCRIBE news\r\nSETRANGE long 65530 0123456789\r\n')
     await raw.expect('>3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n:65540\r\n')
     await raw

@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto'
 import { arrayLength, ElementReader } from '../resp/elements.js'
 import { encodeTextCommand } from '../resp/encode.js'
+import { joinInSlices } from '../resp/join-in-slices.js'
 import type { LentBytes } from '../resp/lent-memory.js'
 import { ReplyFramer } from '../resp/reply-framer.js'
 import type { EngineLink } from './engine-link.js'
 import { ExecWatch, type FillReply } from './exec-watch.js'
-import { GatheredFrame } from './gathered-frame.js'
+import { type Frame, GatheredFrame, type LongFrame } from './gathered-frame.js'
 import { type Greeting, greetingCommand, type LinkIdentity, readGreeting } from './greeting.js'
 import { ReplyGate, type ReplyLimits } from './reply-gate.js'
 import { CollectedReplies } from './reply-sink.js'
+import { type Subscribed, SubscriptionCounts } from './subscription-counts.js'
 
 /** A command that no engine knows. In every state of a connection its reply is an error that contains the nonce. */
 const MARK = 'HOMEPORT.MARK'
@@ -30,13 +32,6 @@ const MONITOR_LINE = /^\+\d+\.\d+ \[/
 /** Changes a whole frame on its way to the client. An empty result is dropped. */
 export type FrameFilter = (frame: Buffer) => Buffer
 
-/** Number of a client's subscriptions, by kind. */
-export interface Subscribed {
-  readonly channels: number
-  readonly patterns: number
-  readonly shardChannels: number
-}
-
 interface Mark {
   /** Text that the error of the mark contains. */
   readonly nonce: string
@@ -53,16 +48,11 @@ interface AwaitedGreeting {
   readonly arrive: (greeting: Greeting | undefined) => void
 }
 
-/** The beginning of a confirmation of SUBSCRIBE, UNSUBSCRIBE and their kin, in both protocol versions. */
-const CONFIRMATION = /^[*>]3\r\n\$\d+\r\n(s|p)?(?:un)?subscribe\r\n/
-const LONGEST_CONFIRMATION_HEAD_BYTES = 32
-/** The end of a confirmation: the number of subscriptions left. */
-const REMAINING = /:(\d+)\r\n$/
-const LONGEST_REMAINING_BYTES = 24
-
 const BUSY = '-BUSY '
 const PUSH = 0x3e
 const MINUS = 0x2d
+/** Bytes of a frame that tell its kind. */
+const KIND_BYTES = 32
 /** A message or a confirmation in RESP2. */
 const MESSAGE = /^\*[34]\r\n\$\d+\r\n[ps]?(?:message|(?:un)?subscribe)\r\n/
 
@@ -98,13 +88,9 @@ export class DedicatedStream {
   /** Which replies the client wants: all, none, or all but the next one. */
   #replies: 'on' | 'off' | 'skip' = 'on'
   readonly #exec = new ExecWatch()
-  /** Frames that arrive while the gateway completes the reply to EXEC. They wait. */
-  #late: Buffer[] | undefined
-  /** Channels and patterns, by the last confirmation; shard channels are counted apart. */
-  #channels = 0
-  /** Number of patterns in `#channels`. */
-  #patterns = 0
-  #shardChannels = 0
+  /** Frames that arrive while the gateway joins a long frame or completes the reply to EXEC. They wait. */
+  #late: Frame[] | undefined
+  readonly #subscriptions = new SubscriptionCounts()
   readonly #gathered = new GatheredFrame()
   /** Whether the beginning of the current frame was passed on, so its rest has to be, too. */
   #passing = false
@@ -118,13 +104,12 @@ export class DedicatedStream {
 
   /** Whether there were subscriptions when `subscriptions` last resolved. */
   get isSubscribed(): boolean {
-    return this.#channels + this.#shardChannels > 0
+    return this.#subscriptions.total > 0
   }
 
   /** The subscriptions when `subscriptions` last resolved. */
   get subscribed(): Subscribed {
-    const patterns = Math.min(this.#patterns, this.#channels)
-    return { channels: this.#channels - patterns, patterns, shardChannels: this.#shardChannels }
+    return this.#subscriptions.byKind
   }
 
   /** Passes every frame through `filter` from now on: the client monitors. Long lines are cut. */
@@ -183,7 +168,7 @@ export class DedicatedStream {
    * previous call may have changed them. Discards an open transaction.
    */
   subscriptions(): Promise<number> {
-    return new Promise((resolve) => this.#mark(() => resolve(this.#channels + this.#shardChannels)))
+    return new Promise((resolve) => this.#mark(() => resolve(this.#subscriptions.total)))
   }
 
   /**
@@ -264,22 +249,49 @@ export class DedicatedStream {
     if (frame) this.#emit(frame)
   }
 
-  #emit(frame: Buffer): void {
+  #emit(frame: Frame): void {
     if (this.#late) {
+      this.#gathered.memory?.add(frame.length)
       this.#late.push(frame)
       return
     }
+    const work = Buffer.isBuffer(frame) ? this.#handle(frame) : this.#joinAndHandle(frame)
+    if (work) void this.#emitLateAfter(work)
+  }
+
+  /** Keeps the frames that arrive meanwhile until `work` is done. `work` never rejects. */
+  async #emitLateAfter(work: Promise<void>): Promise<void> {
+    this.#late = []
+    await work
+    const late = this.#late
+    this.#late = undefined
+    for (const frame of late) {
+      this.#gathered.memory?.add(-frame.length)
+      this.#emit(frame)
+    }
+  }
+
+  async #joinAndHandle({ pieces, length }: LongFrame): Promise<void> {
+    this.#gathered.memory?.add(length)
+    const frame = await joinInSlices(pieces)
+    this.#gathered.memory?.add(-length)
+    await this.#handle(frame)
+  }
+
+  /** @returns a promise if more work is needed before the next frame */
+  #handle(frame: Buffer): Promise<void> | undefined {
     const mark = this.#marks[0]
     if (mark && frame[0] === MINUS && isErrorOf(mark, frame)) {
       this.#marks.shift()
       mark.arrive()
-      return
+      return undefined
     }
-    if (this.#greeting && this.#takeGreeting(this.#greeting, frame)) return
-    this.#noteSubscriptions(frame)
+    if (this.#greeting && this.#takeGreeting(this.#greeting, frame)) return undefined
+    this.#subscriptions.note(frame)
     const fill = this.#exec.isWatching && this.#mayBeReply(frame) ? this.#exec.see(frame) : undefined
-    if (fill) void this.#fill(frame, fill)
-    else this.#pass(this.#filtered(frame))
+    if (fill) return this.#fill(frame, fill)
+    this.#pass(this.#filtered(frame))
+    return undefined
   }
 
   /** @returns whether the frame answers HELLO; a message may arrive before it */
@@ -292,16 +304,12 @@ export class DedicatedStream {
     return true
   }
 
-  /** Completes the reply to EXEC. Frames that arrive meanwhile wait. Never rejects, because `fill` does not. */
+  /** Completes the reply to EXEC. Never rejects, because `fill` does not. */
   async #fill(reply: Buffer, fill: FillReply): Promise<void> {
-    this.#late = []
     // The reply also contains the confirmations of subscriptions in the transaction.
     const elements = new ElementReader(reply)
-    for (let left = arrayLength(reply) ?? 0; left > 0; left--) this.#noteSubscriptions(await elements.take(1))
+    for (let left = arrayLength(reply) ?? 0; left > 0; left--) this.#subscriptions.note(await elements.take(1))
     this.#pass(await fill(reply))
-    const late = this.#late
-    this.#late = undefined
-    for (const frame of late) this.#emit(frame)
   }
 
   /** Whether frames have to be gathered whole. */
@@ -326,7 +334,7 @@ export class DedicatedStream {
   /** In RESP2 nothing is subscribed inside a transaction, so everything but a line of MONITOR is a reply. */
   #mayBeReply(frame: Buffer): boolean {
     if (this.#protocol === 3 && frame[0] === PUSH) return false
-    return !MONITOR_LINE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
+    return !MONITOR_LINE.test(frame.toString('latin1', 0, KIND_BYTES))
   }
 
   #filtered(frame: Buffer): Buffer {
@@ -338,18 +346,6 @@ export class DedicatedStream {
     if (this.#filtersPushes && this.#pushFilter && frame[0] === PUSH) return this.#pushFilter(frame)
     return this.#filter ? this.#filter(frame) : frame
   }
-
-  #noteSubscriptions(frame: Buffer): void {
-    const found = CONFIRMATION.exec(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
-    if (!found) return
-    const remaining = Number(REMAINING.exec(frame.toString('latin1', frame.length - LONGEST_REMAINING_BYTES))?.[1] ?? 0)
-    if (found[1] === 's') {
-      this.#shardChannels = remaining
-      return
-    }
-    if (found[1] === 'p') this.#patterns = Math.max(0, this.#patterns + remaining - this.#channels)
-    this.#channels = remaining
-  }
 }
 
 /** Whether a frame is the error of a mark. A BUSY error of the command just before the mark serves the purpose too. */
@@ -360,7 +356,7 @@ function isErrorOf({ nonce, whileBusy }: Mark, frame: Buffer): boolean {
 }
 
 function isMessage(frame: Buffer, protocol: 2 | 3): boolean {
-  return protocol === 3 ? frame[0] === PUSH : MESSAGE.test(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
+  return protocol === 3 ? frame[0] === PUSH : MESSAGE.test(frame.toString('latin1', 0, KIND_BYTES))
 }
 
 /**

@@ -19,8 +19,10 @@ export class HeldMemory implements MemoryConsumer {
 
   /** Changes the number of held bytes by `bytes`, which may be negative. */
   add(bytes: number): void {
-    this.heldBytes += bytes
+    // The connection may have been lost since the bytes were added.
+    this.heldBytes = Math.max(0, this.heldBytes + bytes)
     if (bytes > 0) this.#budget.grow(this, bytes)
+    else if (this.heldBytes === 0) this.#budget.remove(this)
   }
 
   /** Call it when the connection is closed. */

@@ -1,4 +1,5 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
+import { joinThen } from '../resp/join-in-slices.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 
 /** Why a reply may take long: the engine runs a script, or waits for an event. */
@@ -25,7 +26,10 @@ export interface ReplySink {
 /** Ignores replies. */
 export const DISCARD: ReplySink = { deliver: () => {}, fail: () => {} }
 
-/** Gathers the bytes of `count` replies and passes them on together, or the error that replaced them. */
+/**
+ * Gathers the bytes of `count` replies and passes them on together, or the error that replaced them. Megabytes are passed
+ * on some turns of the event loop after they have arrived.
+ */
 export class CollectedReplies implements ReplySink {
   readonly awaits: Awaited | undefined
   readonly #done: (replies: KeptBytes) => void
@@ -50,7 +54,8 @@ export class CollectedReplies implements ReplySink {
     this.#left -= completed
     if (this.#left > 0) return
     const [only] = this.#chunks
-    this.#done(this.#chunks.length === 1 && only ? only : Buffer.concat(this.#chunks))
+    if (only && this.#chunks.length === 1) this.#done(only)
+    else joinThen(this.#chunks, this.#done)
   }
 
   fail(_count: number, error: HomeportError): void {

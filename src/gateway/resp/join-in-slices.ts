@@ -4,9 +4,16 @@ import type { KeptBytes } from './lent-memory.js'
 /** Bytes that are copied in one turn of the event loop; copying is much faster than reading. */
 export const JOINED_AT_ONCE_BYTES = 4_194_304
 
+/** Calls `done` with the joined bytes: now when they are few, otherwise after slices that yield to the event loop. */
+export function joinThen(parts: readonly KeptBytes[], done: (joined: Buffer) => void): void {
+  const bytes = totalBytes(parts)
+  if (bytes <= JOINED_AT_ONCE_BYTES) done(Buffer.concat(parts, bytes))
+  else void joinInSlices(parts).then(done)
+}
+
 /** Joins any number of bytes in slices that yield to the event loop. */
 export async function joinInSlices(parts: readonly KeptBytes[]): Promise<Buffer> {
-  const joined = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0))
+  const joined = Buffer.allocUnsafeSlow(totalBytes(parts))
   let at = 0
   let copiedBytes = 0
   for (const part of parts) {
@@ -21,4 +28,8 @@ export async function joinInSlices(parts: readonly KeptBytes[]): Promise<Buffer>
     }
   }
   return joined
+}
+
+function totalBytes(parts: readonly KeptBytes[]): number {
+  return parts.reduce((sum, { length }) => sum + length, 0)
 }

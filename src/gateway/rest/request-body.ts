@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { ChunkList } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import { PlainRequest } from '../../http/index.js'
-import { JOINED_AT_ONCE_BYTES, joinInSlices } from '../resp/join-in-slices.js'
+import { joinThen } from '../resp/join-in-slices.js'
 
 const EMPTY = Buffer.alloc(0)
 /** Bodies up to this length, bytes, are kept until the answer, because the database may get another home before. */
@@ -76,9 +76,7 @@ class BodyGathering {
   }
 
   readonly #onEnd = (): void => {
-    const { chunks, bytes } = this.#chunks
-    if (bytes <= JOINED_AT_ONCE_BYTES) this.#reader.onBody(Buffer.concat(chunks))
-    else void joinInSlices(chunks).then((body) => this.#reader.onBody(body))
+    joinThen(this.#chunks.chunks, (body) => this.#reader.onBody(body))
   }
 
   #stop(): void {
