@@ -39,6 +39,20 @@ const LONG_FILES: readonly (readonly string[])[] = [
     'src/databases/sleep/sleep.integration.test.ts',
   ],
   ['src/gateway/rest/large-values.integration.test.ts', 'test/gateway/large-values.test.ts'],
+  // Input that takes as much work as the limits allow.
+  [
+    'src/gateway/client/worst-input.integration.test.ts',
+    'src/gateway/rest/worst-input.integration.test.ts',
+    'test/e2e/worst-requests.test.ts',
+  ],
+  // Clients that fill memory.
+  [
+    'src/gateway/client-memory.integration.test.ts',
+    'src/gateway/client/pressure.integration.test.ts',
+    'src/gateway/client/upload.integration.test.ts',
+  ],
+  // What monitoring tools get.
+  ['test/e2e/alert-rules.test.ts', 'test/e2e/opentelemetry.test.ts'],
   ['test/console/account.test.ts', 'test/console/workflows.test.ts'],
   ['test/console/databases.test.ts', 'test/console/queue.test.ts'],
   ['test/console/bulk.test.ts', 'test/console/data-browser.test.ts', 'test/console/nodes.test.ts'],
