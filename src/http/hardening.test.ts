@@ -11,6 +11,7 @@ import { HostNames } from './host-names.js'
 import type { HttpSettings } from './http-settings.js'
 import { route } from './route.js'
 import { HttpServer } from './server.js'
+import { MALFORMED_REQUESTS } from './testing/malformed-requests.js'
 
 const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
   endpoint({
@@ -29,6 +30,8 @@ const things = (auth: 'basic' | 'bearer' | 'none', path: string) =>
   })
 /** Functions that answer the waiting requests. */
 const patient: ((answer: unknown) => void)[] = []
+/** The bodies that have reached a handler. */
+const bodies: unknown[] = []
 const settings: HttpSettings = {
   service: 'management',
   host: '127.0.0.1',
@@ -38,6 +41,10 @@ const settings: HttpSettings = {
   routes: [
     route(things('none', '/open'), async () => ({ a: 1 })),
     route(things('none', '/bytes'), async () => new Uint8Array([1])),
+    route(
+      endpoint({ ...things('none', '/body'), method: 'POST', access: 'write', body: { kind: 'raw' } }),
+      async ({ body }) => void bodies.push(body),
+    ),
     route(things('none', '/list'), async () => Array.from({ length: 2_000 }, () => 1)),
     route(things('none', '/patient'), () => new Promise((resolve) => patient.push(resolve))),
     route(things('basic', '/basic'), async () => 'never'),
@@ -97,6 +104,24 @@ describe('the host name of a request', () => {
   })
 })
 
+/** Sends bytes (latin1) and resolves to what the server has sent until it closed the connection. */
+function send(text: string): Promise<string> {
+  const socket = connect(server.port, '127.0.0.1', () => socket.write(text, 'latin1'))
+  let all = ''
+  socket.on('data', (part) => (all += part)).on('error', () => undefined)
+  return once(socket, 'close').then(() => all)
+}
+
+describe('a request that two servers could read differently', () => {
+  it.each(MALFORMED_REQUESTS)('is refused: %s', async (_what, text) => {
+    const calls = bodies.length
+    const answers = (await send(text.replace('/', '/body'))).split(/^HTTP\/1\.1 /m).slice(1)
+    expect(answers).toHaveLength(1)
+    expect(answers[0]).toMatch(/^400 .*[Cc]onnection: close.*{"error":"[^"]+"}$/s)
+    expect(bodies).toHaveLength(calls)
+  })
+})
+
 describe('a response', () => {
   it.each(['/open', '/bytes', '/list', '/nothing', '/basic', '/health', '/openapi.json', '/docs', '/%'])(
     'to %s is not kept, framed or guessed about',
@@ -108,11 +133,7 @@ describe('a response', () => {
   )
 
   it('to malformed HTTP has the same headers', async () => {
-    const text = await new Promise<string>((resolve) => {
-      let all = ''
-      const socket = connect(server.port, '127.0.0.1', () => socket.write('nonsense\r\n\r\n'))
-      socket.on('data', (part) => (all += part)).on('close', () => resolve(all))
-    })
+    const text = await send('nonsense\r\n\r\n')
     expect(text).toMatch(/^HTTP\/1.1 400 .*nosniff.*no-store/s)
   })
 })

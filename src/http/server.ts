@@ -18,6 +18,7 @@ import { ClientAddresses } from './client-address.js'
 import { BACKLOG, Connections } from './connections.js'
 import { DocsPage } from './docs-page.js'
 import { isForwarded, markForwarded } from './forwarding.js'
+import { framingFault } from './framing.js'
 import { HeavyRequests } from './heavy-requests.js'
 import type { HttpSettings } from './http-settings.js'
 import { openApi } from './openapi.js'
@@ -100,7 +101,7 @@ export class HttpServer implements Service {
       rewriteUrl: (request) => this.#arrive(request as IncomingMessage),
       frameworkErrors: (error, _request, response) => this.#renderError(error, response),
       clientErrorHandler: (error, socket) => refuseSocket(socket, error.code),
-      http: { maxHeaderSize: LONGEST_HEAD_BYTES },
+      http: { maxHeaderSize: LONGEST_HEAD_BYTES, requireHostHeader: false },
       keepAliveTimeout: 1_000 * KEEP_ALIVE_SECONDS,
       forceCloseConnections: 'idle',
     })
@@ -187,13 +188,7 @@ export class HttpServer implements Service {
     this.#connections.follow(this.#app.server)
     paceRequests(this.#app.server)
     this.#app.server.on('connection', (connection) => this.#connectionLimiter.admit(connection))
-    const { hosts } = this.#settings
-    if (hosts) {
-      // The node that passed a request on has checked it against its own names.
-      this.#app.addHook('onRequest', (request, _response, done) =>
-        done(isForwarded(request.raw) ? undefined : hosts.refusal(request.headers.host)),
-      )
-    }
+    this.#app.addHook('onRequest', (request, response, done) => done(this.#refusal(request, response)))
     // The pipeline reads bodies itself, of any content type, after it has checked the credentials.
     for (const method of METHODS_WITH_BODY) this.#app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
     // The handlers return nothing: for a returned reply, the framework would wait for the end of each response.
@@ -203,6 +198,17 @@ export class HttpServer implements Service {
     for (const mounted of this.#mounted) this.#mount(mounted)
     this.#mountPages()
     this.#mountProbes()
+  }
+
+  /** The error for a request that no operation may get. */
+  #refusal({ raw }: FastifyRequest, response: FastifyReply): HomeportError | undefined {
+    const problem = framingFault(raw)
+    if (problem !== undefined) {
+      response.header('connection', 'close')
+      return new HomeportError('invalid_request', { problem })
+    }
+    // The node that passed a request on has checked it against its own names.
+    return isForwarded(raw) ? undefined : this.#settings.hosts?.refusal(raw.headers.host)
   }
 
   #reportAnswers(): void {

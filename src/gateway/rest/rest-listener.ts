@@ -7,6 +7,7 @@ import {
   BACKLOG,
   ClientAddresses,
   closed,
+  framingFault,
   isForwarded,
   KEEP_ALIVE_SECONDS,
   LONGEST_HEAD_BYTES,
@@ -110,6 +111,7 @@ export class RestListener {
         requestTimeout: REQUEST_TIMEOUT_MS,
         noDelay: true,
         maxHeaderSize: LONGEST_HEAD_BYTES,
+        requireHostHeader: false,
         headersTimeout: options.headTimeoutMs,
         connectionsCheckingInterval: options.headTimeoutMs / 4,
       },
@@ -186,6 +188,12 @@ export class RestListener {
   #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const { method, url = '/' } = request
     if (this.#stopping) response.shouldKeepAlive = false
+    const problem = framingFault(request)
+    if (problem !== undefined) {
+      response.shouldKeepAlive = false
+      new Exchange(request, response, this.#exchangeDeps).answerError(400, `ERR ${problem}`)
+      return
+    }
     // The node that passed a request on has checked it against its own names.
     const foreign = isForwarded(request) ? undefined : this.#options.settings.hosts?.refusal(request.headers.host)
     if (foreign) {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createConnection, type Socket } from 'node:net'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { atCleanup, waitFor } from '../../../test/support/index.js'
+import { MALFORMED_REQUESTS } from '../../http/testing/malformed-requests.js'
 import { CREDENTIALS, type Rig, startRig } from '../testing/rig.js'
 
 let rig: Rig
@@ -104,6 +105,20 @@ describe('requests on one connection', () => {
     const received = await exchange([wrong, '["ECHO', `,"abc"]x${command('PING')}`], '{"result":"PONG"}')
     expect(bodiesOf(received)).toEqual(['{"error":"WRONGPASS invalid or missing auth token"}', '{"result":"PONG"}'])
   })
+})
+
+it.each(MALFORMED_REQUESTS)('a request that two servers could read differently is refused: %s', async (_what, text) => {
+  const bytes = text
+    .replace('/', '/set/malformed/value')
+    .replace(/(?=host:)/i, `Authorization: Bearer ${CREDENTIALS.token}\r\n`)
+  const socket = createConnection(rig.gateway.restPort, '127.0.0.1', () => socket.write(bytes, 'latin1'))
+  let received = ''
+  socket.on('data', (part) => (received += String(part))).on('error', () => undefined)
+  await once(socket, 'close')
+  const answers = received.split(/^HTTP\/1\.1 /m).slice(1)
+  expect(answers).toHaveLength(1)
+  expect(answers[0]).toMatch(/^400 .*Connection: close.*{"error":"[^"]+"}$/s)
+  expect(await exchange([head('/get/malformed', [], 'GET')], '}')).toContain('{"result":null}')
 })
 
 const MIB = 2 ** 20

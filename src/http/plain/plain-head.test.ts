@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { Duplex } from 'node:stream'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { MALFORMED_REQUESTS } from '../testing/malformed-requests.js'
 import { PlainHeads } from './plain-head.js'
 
 /** What a parser finds in a request. */
@@ -133,6 +134,10 @@ describe('a plain head', () => {
     const heads = new PlainHeads()
     heads.read(posted('[1]'))
     expect(heads.read(text)).toBeUndefined()
+  })
+
+  it('is none that two servers could read differently', () => {
+    for (const [what, text] of MALFORMED_REQUESTS) expect([what, new PlainHeads().read(text)]).toEqual([what, undefined])
   })
 
   it('means the same to Node, whatever is changed in it', async () => {
