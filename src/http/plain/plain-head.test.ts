@@ -137,7 +137,8 @@ describe('a plain head', () => {
   })
 
   it('is none that two servers could read differently', () => {
-    for (const [what, text] of MALFORMED_REQUESTS) expect([what, new PlainHeads().read(text)]).toEqual([what, undefined])
+    for (const [what, text] of MALFORMED_REQUESTS)
+      expect([what, new PlainHeads().read(text)]).toEqual([what, undefined])
   })
 
   it('means the same to Node, whatever is changed in it', async () => {

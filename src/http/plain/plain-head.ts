@@ -24,6 +24,7 @@ export const LONGEST_PLAIN_HEAD_BYTES = 8_192
 const LINE_END = '\r\n'
 const END = '\r\n\r\n'
 const BEGINNING = /^(?:GET|POST) \//
+const BARE_LF = /(?<!\r)\n/
 const REQUEST_LINE = /^(GET|POST) (\/[!-~]*) HTTP\/1\.1$/
 /** The lines of a plain head, also of a response: values are visible ASCII characters with spaces between them. */
 export const PLAIN_LINES = /^(?:[A-Za-z][A-Za-z0-9-]*: [!-~]+(?: +[!-~]+)*\r\n)+$/
@@ -48,7 +49,8 @@ export class PlainHeads {
   /** Reads the head at the beginning of `text`, which may end anywhere. Undefined if the head is not plain. */
   read(text: string): PlainHead | 'incomplete' | undefined {
     const end = text.indexOf(END)
-    if (end < 0) return BEGINNING.test(text) ? 'incomplete' : undefined
+    // Node refuses a line that ends without CR at once; here, the end of such a head would never come.
+    if (end < 0) return BEGINNING.test(text) && !BARE_LF.test(text) ? 'incomplete' : undefined
     const lineEnd = text.indexOf(LINE_END)
     const [, method, target] = REQUEST_LINE.exec(text.slice(0, lineEnd)) ?? []
     const headers = target && this.#headersIn(text.slice(lineEnd + LINE_END.length, end + LINE_END.length))
