@@ -138,6 +138,13 @@ describe('a response', () => {
   })
 })
 
+it('an error repeats little of a long path, and says how much it leaves out', async () => {
+  const { status, text } = await ask(`/begins${'x'.repeat(60_000)}ends`)
+  const { error } = JSON.parse(text)
+  expect([status, error.length < 5_000]).toEqual([404, true])
+  expect(error).toMatch(/GET \/beginsx+ \[56,\d\d\d characters left out\] x+ends\. The page \/docs/)
+})
+
 describe('a response to missing credentials', () => {
   it.each([
     ['/basic', {}, 'Basic realm="homeport", charset="UTF-8"'],

@@ -49,6 +49,15 @@ it('the logger inserts fields into the text, and does not repeat them for people
   expect(humanLine(lines[0] ?? '')).toMatch(/ ERROR the ports of 3 databases cannot be opened databaseId=db\n/)
 })
 
+it('the logger shortens long texts, which may repeat what a client has sent', () => {
+  const { logger, lines, last } = recorded()
+  const long = `begins${'x'.repeat(1_000_000)}ends`
+  logger.info('account_deleted', { accountId: long })
+  logger.error('gateway_ports_not_opened', { databases: 3, databaseId: 'db', error: new Error(long, { cause: long }) })
+  expect(lines.map((line) => line.length > 30_000)).toEqual([false, false])
+  expect(last().error.message).toMatch(/^begins.*x \[[\d,]+ characters left out\] x.*ends$/)
+})
+
 it('the logger writes no field that the event does not declare, and nothing nested but errors', () => {
   const { logger, lines } = recorded()
   const secrets = { password: 'hunter2', authorization: 'Bearer hunter2', rest_token: 'hunter2' }

@@ -3,6 +3,7 @@ import { codeOf, isObject, printable, systemClock, tryParseJson } from '../base/
 import { type EventDeclaration, type EventLevel, nameOf } from '../contract/logs/declaration.js'
 import { type EventFields, type EventOf, isEvent, LOG_EVENTS, type LogEvent } from '../contract/logs/events.js'
 import { LOG_FIELDS } from '../contract/logs/fields.js'
+import { shortened } from '../contract/words/shortened.js'
 
 /** Logs an event of a level; see `contract/logs/`. */
 type Log<Level extends EventLevel> = <Event extends EventOf<Level>>(event: Event, fields: EventFields<Event>) => void
@@ -72,19 +73,26 @@ export function lineOf(event: LogEvent, given: Readonly<Record<string, unknown>>
 
 const PLACEHOLDER = /\{(\w+)\}/g
 
-/** The types forbid objects. This is for values whose type is wrong at run time. */
-const scalar = (value: unknown): unknown => (typeof value === 'object' ? '[object]' : value)
+/** Shortens texts, which may repeat what a client has sent. The types forbid objects, but a type may be wrong at run time. */
+function scalar(value: unknown): unknown {
+  if (typeof value === 'string') return shortened(value)
+  return typeof value === 'object' ? '[object]' : value
+}
+
+/** Longest stack of an error and its causes, characters. It begins with the message. */
+const LONGEST_STACK = 16_000
 
 /**
  * An error for a log line: type, message, code, stack and causes. Other members are left out, because drivers attach the
  * failed command to an error, and its arguments may contain a password.
  */
 function errorLine(error: unknown): object {
-  if (!(error instanceof Error)) return { message: String(error) }
+  if (!(error instanceof Error)) return { message: shortened(String(error)) }
   const { type, message, stack } = pino.stdSerializers.err(error)
   const code = codeOf(error)
   const errors = error instanceof AggregateError ? error.errors.map(errorLine) : undefined
-  return { type, message, ...(code === '' ? {} : { code }), stack, ...(errors && { errors }) }
+  const texts = { message: shortened(message), stack: shortened(stack, LONGEST_STACK) }
+  return { type, ...texts, ...(code === '' ? {} : { code }), ...(errors && { errors }) }
 }
 
 /** A logger that writes nothing. */

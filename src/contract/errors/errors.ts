@@ -1,3 +1,4 @@
+import { shortened } from '../words/shortened.js'
 import { accountsErrors } from './accounts.js'
 import { alertsErrors } from './alerts.js'
 import { consoleErrors } from './console.js'
@@ -49,7 +50,8 @@ export class HomeportError<Code extends ErrorCode = ErrorCode> extends Error {
 
   constructor(code: Code, details: ErrorDetails<Code>, options?: ErrorOptions) {
     const entry: { readonly text: (details: never) => string } = ERRORS[code]
-    super(entry.text(details as never), options)
+    // A text may repeat a path of 64 KiB, or a value from a body.
+    super(shortened(entry.text(details as never)), options)
     this.name = 'HomeportError'
     this.code = code
     this.details = details
