@@ -36,12 +36,21 @@ export function paceRequests(server: Server): void {
   const count = (request: IncomingMessage, response: ServerResponse): void => {
     const { [PACE]: paced }: PacedStream = request.socket
     if (!paced) return
-    paced.began()
+    paced.began(request, response)
     response.once('close', () => paced.answered())
   }
   server.prependListener('request', count)
   // Without a listener, Node continues by itself and emits `request`.
   if (server.listenerCount('checkContinue') > 0) server.prependListener('checkContinue', count)
+}
+
+/**
+ * Whether an error may be written to a connection: the client takes it for the answer to the bytes that cannot be read.
+ * False when an answer has begun, or when the client would take it for the answer to an earlier request.
+ * @param connection of a server with `paceRequests`
+ */
+export function mayRefuse({ [PACE]: paced }: PacedStream): boolean {
+  return paced?.mayRefuse ?? true
 }
 
 /**
@@ -58,6 +67,7 @@ class PacedConnection {
   readonly #connection: Duplex
   readonly #parse: (bytes: Buffer) => void
   #unanswered = 0
+  #newest: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined
   #awaited: Awaited = 'nothing'
   /** Whether the arriving bytes are many, or the rest of bytes that were cut into pieces. */
   #isMuch = false
@@ -76,8 +86,16 @@ class PacedConnection {
   }
 
   /** A request has begun. */
-  began(): void {
+  began(request: IncomingMessage, response: ServerResponse): void {
     this.#unanswered++
+    this.#newest = { request, response }
+  }
+
+  /** See `mayRefuse`. What cannot be read belongs to the newest request if its body is incomplete, or to the next one. */
+  get mayRefuse(): boolean {
+    const newest = this.#newest
+    if (!newest || newest.request.complete) return this.#unanswered === 0
+    return this.#unanswered === 1 && !newest.response.headersSent
   }
 
   /** A request is answered. */

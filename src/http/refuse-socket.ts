@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { type Clock, runInTurn, systemClock } from '../base/index.js'
 import { ERRORS } from '../contract/errors/errors.js'
+import { mayRefuse } from './paced-requests.js'
 import { DATA_HEADERS } from './safe-headers.js'
 
 /** Time that a client has to read the answer and to close the connection. Then it is closed for it. */
@@ -12,13 +13,15 @@ const [SNIFF, NO_SNIFF, CACHE, NO_STORE] = DATA_HEADERS
 const SAFE_LINES = `${SNIFF}: ${NO_SNIFF}\r\n${CACHE}: ${NO_STORE}\r\n`
 
 /**
- * Answers malformed HTTP, and requests that do not arrive in time, with an error and closes the connection. Thousands may
- * be late at once: they share turns of the event loop.
+ * Answers malformed HTTP, and requests that do not arrive in time, with an error and closes the connection. Just closes it
+ * where an error would end up in an answer, or be taken for one. Thousands may be late at once: they share turns of the
+ * event loop.
  * @param code Node's code of the parser error.
  */
 export function refuseSocket(socket: Duplex, code?: string, clock: Clock = systemClock): void {
   runInTurn(() => {
     if (!socket.writable) return
+    if (!mayRefuse(socket)) return void socket.destroy()
     socket.end(answerFor(code))
     const timer = clock.after(LINGER_MS, () => runInTurn(() => void socket.destroy()))
     socket.once('close', () => timer.cancel())
