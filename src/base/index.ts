@@ -61,7 +61,7 @@ export {
   readDirectly,
 } from './node-internals.js'
 export { mostOpenFiles } from './open-files.js'
-export { decodedOrSame } from './percent.js'
+export { decodedOrSame, namePattern } from './percent.js'
 export { printable } from './printable.js'
 export { flattenServices, type ParallelServices, type Service, type SharedGrace, stopAll } from './service.js'
 export { firstColumn, missingSqliteDriver, openSqlite, sqliteDriver } from './sqlite/driver.js'

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline, Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { ClientMemoryBudget, ConnectionLimiter, OwnerConcurrency } from '../base/index.js'
+import { type ClientMemoryBudget, type ConnectionLimiter, namePattern, type OwnerConcurrency } from '../base/index.js'
 import type { Endpoint } from '../contract/endpoint.js'
 import { HomeportError, isError } from '../contract/errors/errors.js'
 import type { TraceHeaders } from '../telemetry/index.js'
@@ -273,7 +273,7 @@ function tokenOfQuery(target: string): string | undefined {
   return pair === undefined ? undefined : (new URLSearchParams(pair).get('qstash_token') ?? undefined)
 }
 
-const TOKEN_PAIR = /(?:^|&)(qstash_token(?:=[^&]*)?)(?:&|$)/
+const TOKEN_PAIR = new RegExp(`(?:^|&)(${namePattern('qstash_token')}(?:=[^&]*)?)(?:&|$)`)
 
 const NO_BYTES = new Uint8Array()
 

@@ -1,3 +1,4 @@
+import { namePattern } from '../../base/index.js'
 import { HomeportError, refusal } from '../../contract/errors/errors.js'
 
 /** Path and query of a request. */
@@ -27,7 +28,7 @@ export function routeOf(path: string): string {
   return FIXED_PATHS.has(withoutSlash) ? withoutSlash : '/{command}'
 }
 
-const TOKEN = /(?:^|&)_token(?:=([^&]*))?(?:&|$)/
+const TOKEN = new RegExp(`(?:^|&)${namePattern('_token')}(?:=([^&]*))?(?:&|$)`)
 
 /** The value of the first query parameter `_token`. Others are not decoded, because a stranger may send thousands. */
 export function queryToken(query: string): string | undefined {

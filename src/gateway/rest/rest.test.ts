@@ -67,6 +67,11 @@ describe('tokens', () => {
     expect(await lifetimeOf('a')).toBe(100)
   })
 
+  it('may be in the query under a percent-encoded name', async () => {
+    const response = await fetch(`${rig.restUrl}/echo?%5Fto%6ben=${CREDENTIALS.token}&said`)
+    expect(await response.json()).toEqual({ result: 'said' })
+  })
+
   it('of readers only read', async () => {
     const headers = { authorization: `Bearer ${CREDENTIALS.readerToken}` }
     expect(await call('/get/a', { headers })).toMatchObject({ status: 200, body: { result: null } })

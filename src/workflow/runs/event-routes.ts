@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Clock, newId, parseDuration } from '../../base/index.js'
+import { type Clock, namePattern, newId, parseDuration } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import {
   listAwaitedEvents,
@@ -209,6 +209,8 @@ function storable(eventId: string): string {
 
 const eventIdOf = (rest: string): string => storable(sentId(rest))
 
+const TOKEN = new RegExp(`^${namePattern('qstash_token')}=`, 'i')
+
 /** Decodes an event id. SDKs put ids into the path unescaped, so the query belongs to the id, except credentials. */
 function sentId(rest: string): string {
   const mark = rest.indexOf('?')
@@ -216,7 +218,7 @@ function sentId(rest: string): string {
   const kept = rest
     .slice(mark + 1)
     .split('&')
-    .filter((part) => !/^qstash_token=/i.test(part))
+    .filter((part) => !TOKEN.test(part))
   const eventId = decodeEventId(rest.slice(0, mark))
   return kept.length > 0 && kept.join('') !== '' ? `${eventId}?${decodeOrKeep(kept.join('&'))}` : eventId
 }
