@@ -73,8 +73,8 @@ const SEMICOLON = 59
 const DELETE = 127
 /** Most digits of a chunk size, which may have leading zeros. */
 const MOST_DIGITS = 1_024
-/** Bytes of all extensions and trailers of a response together. */
-const MOST_ASIDE_BYTES = 16_384
+/** Bytes of all trailers of a response together. */
+const MOST_TRAILER_BYTES = 16_384
 
 /**
  * Reads a chunked body and ignores chunk extensions and trailers. It moves the data of all chunks in a buffer together, in
@@ -85,7 +85,7 @@ class ChunkReader implements BodyReader {
   /** Bytes left of the current chunk; while its size is read, the size so far. */
   #leftBytes = 0
   #digits = 0
-  #asideBytes = 0
+  #trailerBytes = 0
 
   read(bytes: Buffer, onData: (part: Buffer) => void): number | 'more' | 'malformed' {
     let at = 0
@@ -113,7 +113,8 @@ class ChunkReader implements BodyReader {
         return this.#takeSize(byte)
       case 'extension':
         if (byte === CR) return this.#goTo('size end')
-        return isOfText(byte) && ++this.#asideBytes <= MOST_ASIDE_BYTES
+        // Of any length, as for undici and curl: a proxy that signs each chunk adds up to more than any small limit.
+        return isOfText(byte)
       case 'size end':
         return byte === LF && this.#goTo(this.#leftBytes > 0 ? 'data' : 'line')
       case 'data end':
@@ -149,7 +150,7 @@ class ChunkReader implements BodyReader {
   }
 
   #takeTrailer(byte: number): boolean {
-    return isOfText(byte) && ++this.#asideBytes <= MOST_ASIDE_BYTES
+    return isOfText(byte) && ++this.#trailerBytes <= MOST_TRAILER_BYTES
   }
 
   #goTo(place: Place): true {

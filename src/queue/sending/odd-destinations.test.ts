@@ -123,6 +123,7 @@ describe('chunks', () => {
   it.each([
     ['sizes with many zeros', '00000000000000000002\r\nok\r\n00000000000000000000\r\n\r\n'],
     ['an extension with other characters than ASCII', '2;a="\xe9"\r\nok\r\n0\r\n\r\n'],
+    ['an extension of a megabyte', `2;a=${'x'.repeat(2 ** 20)}\r\nok\r\n0\r\n\r\n`],
     ['a trailer with other characters than ASCII', '2\r\nok\r\n0\r\nX-Name: \xe9\r\n\r\n'],
   ])('are read: %s', async (_name, chunks) => {
     const outcome = await outcomeOf(HEAD + chunks)
