@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { expect, it } from 'vitest'
 import { unitMs, workMs } from '../../test/support/processor-time.js'
 import { type ExceededLimit, type JsonLimits, JsonScan } from '../base/index.js'
@@ -36,6 +37,10 @@ it.each([61, 62, 63, 64, 65, 66, 127, 128, 129, 1_000])(
     expect([leastOf('levels', json), leastOf('values', json)]).toEqual([3, 8])
   },
 )
+
+it('a compressed body is refused by that name', () => {
+  expect(() => parseJson(gzipSync('{}'))).toThrow(/it is compressed, and the server decodes no body/)
+})
 
 it('long strings are skipped in a fraction of the time of looking at each byte', () => {
   const json = new Uint8Array(64 * 2 ** 20).fill(0x78)

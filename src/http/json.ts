@@ -28,6 +28,9 @@ const SMALL_BYTES = 262_144
 /** Bytes of a larger body that are decoded in one slice. */
 const SLICE_BYTES = 1_048_576
 
+/** The first bytes of gzip. No JSON begins with them. */
+const GZIP = [0x1f, 0x8b] as const
+
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
@@ -36,6 +39,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
  * @throws HomeportError `invalid_json`, or `body_too_complex` when a limit is exceeded.
  */
 export function parseJson(bytes: Uint8Array, texts: 'short' | 'long' = 'short'): unknown {
+  if (bytes[0] === GZIP[0] && bytes[1] === GZIP[1]) throw invalid('it is compressed, and the server decodes no body')
   const scan = new JsonScan(bytes, texts === 'long' ? WITH_LONG_TEXTS : JSON_LIMITS)
   if (bytes.length > SMALL_BYTES) return parseLong(bytes, scan)
   refuseExceeded(scan.advance(bytes.length))
