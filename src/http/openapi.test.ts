@@ -29,7 +29,7 @@ interface Operation {
   readonly operationId: string
   readonly parameters: readonly { name: string; in: string; required: boolean; schema: object }[]
   readonly requestBody?: { readonly content: Record<string, { readonly example?: object }> }
-  readonly responses: Record<string, { readonly headers?: object }>
+  readonly responses: Record<string, { readonly description: string; readonly headers?: object }>
 }
 
 const described = (...endpoints: Parameters<typeof openApi>[0]['endpoints'][number][]) => {
@@ -64,6 +64,15 @@ it('the document describes Retry-After where a client may retry', () => {
   const responses = described(createSchedule)['/v2/schedules/{destination}']?.post?.responses
   expect(responses?.['503']?.headers).toHaveProperty('Retry-After')
   expect(responses?.['400']).not.toHaveProperty('headers')
+})
+
+it('the document lists the errors that come before the handler', () => {
+  const describing = (operation: Operation | undefined, status: number) => operation?.responses[status]?.description
+  const published = described(publishMessage)['/v2/publish/{destination}']?.post
+  expect(describing(published, 403)).toMatch(/account_suspended; readonly_api_key; token_scope/)
+  expect(describing(published, 503)).toMatch(/memory_short/)
+  const created = described(createDatabase)['/v2/redis/database']?.post
+  expect(describing(created, 403)).toMatch(/account_suspended; readonly_api_key(?!.*token_scope)/)
 })
 
 it('the document shows a selector in examples that would select everything without one', () => {

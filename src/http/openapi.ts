@@ -29,7 +29,7 @@ const COMMON_ERRORS: readonly ErrorCode[] = [
 /** Errors of every operation that writes. */
 const WRITE_ERRORS: readonly ErrorCode[] = ['store_full', 'store_outcome_unknown']
 /** Errors of every operation with a body. */
-const OF_BODIES: readonly ErrorCode[] = ['body_too_large', 'body_too_slow']
+const OF_BODIES: readonly ErrorCode[] = ['body_too_large', 'body_too_slow', 'memory_short']
 /** Errors of every heavy operation; see `HeavyRequests`. */
 const HEAVY_ERRORS: readonly ErrorCode[] = ['too_many_heavy_requests']
 const JSON_BODY = 'application/json'
@@ -203,7 +203,9 @@ function bodyErrors({ method, body }: Endpoint): readonly ErrorCode[] {
 
 function authErrors(auth: AuthScheme, access: 'read' | 'write'): ErrorCode[] {
   if (auth === 'none') return []
-  return access === 'write' ? ['unauthorized', 'readonly_api_key'] : ['unauthorized']
+  const always: ErrorCode[] = ['unauthorized', 'account_suspended']
+  if (access === 'write') always.push('readonly_api_key')
+  return auth === 'bearer' ? [...always, 'token_scope'] : always
 }
 
 /** The members of a JSON Schema that the documentation uses. */
