@@ -89,6 +89,12 @@ it('every error that an operation declares is in the catalogue, and none is decl
   }
 })
 
+it('every operation that may read a backup from object storage declares the errors of that', () => {
+  const ofStorage = ['sealed_unusable', 'sealed_key_missing', 'object_missing', 'object_storage_failed']
+  for (const id of ['restoreBackup', 'downloadBackup', 'recoverDatabase'])
+    expect(endpoints.find((endpoint) => endpoint.id === id)?.errors, id).toEqual(expect.arrayContaining(ofStorage))
+})
+
 it('every error that callers of the APIs can cause is declared by an operation, so that the docs list it', () => {
   const declared = new Set<string>(endpoints.flatMap(({ errors }) => [...errors]))
   const exempt = [...OF_LISTENERS, ...OF_COMMANDS, ...Object.keys(dataPlaneErrors)]
