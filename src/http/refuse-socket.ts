@@ -13,9 +13,9 @@ const [SNIFF, NO_SNIFF, CACHE, NO_STORE] = DATA_HEADERS
 const SAFE_LINES = `${SNIFF}: ${NO_SNIFF}\r\n${CACHE}: ${NO_STORE}\r\n`
 
 /**
- * Answers malformed HTTP, and requests that do not arrive in time, with an error and closes the connection. Just closes it
- * where an error would end up in an answer, or be taken for one. Thousands may be late at once: they share turns of the
- * event loop.
+ * Answers malformed HTTP, and requests that do not arrive in time, with an error and closes the connection. Only closes it
+ * where the client would read the error as part of an answer, or as the answer to an earlier request. Thousands may be late
+ * at once: they share turns of the event loop.
  * @param code Node's code of the parser error.
  */
 export function refuseSocket(socket: Duplex, code?: string, clock: Clock = systemClock): void {

@@ -246,9 +246,7 @@ describe('credentials', () => {
     }
     expect((await ask('POST', '/v2/publish/http://x?qstash_token=good', '', { authorization: '' })).status).toBe(202)
     expect((await ask('POST', '/v2/publish/http://x?qstash_token=bad', '', { authorization: '' })).status).toBe(401)
-    // `_` and `k`, percent-encoded.
-    const encoded = '/v2/publish/http://x?a=b&qstash%5fto%6Ben=good'
-    expect((await ask('POST', encoded, '', { authorization: '' })).status).toBe(202)
+    expect((await ask('POST', '/v2/publish/http://x?qstash%5fto%6Ben=good', '', { authorization: '' })).status).toBe(202)
   })
 
   it('accepts the token in the query when a webhook has another Authorization header', async () => {
