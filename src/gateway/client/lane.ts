@@ -1,9 +1,10 @@
 import { unreachable } from '../../base/index.js'
-import { type HomeportError, isError } from '../../contract/errors/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { DedicatedStream, type FrameFilter, introduce, POISON } from '../engine/dedicated-stream.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
 import type { Awaited, ReplySink } from '../engine/reply-sink.js'
 import { WatchedReply } from '../engine/reply-sink.js'
+import { isNotServedHere } from '../engine/unsent.js'
 import { errorText } from '../error-text.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { type PendingRead, ReplicaReads } from '../replicas/replica-reads.js'
@@ -368,7 +369,7 @@ export class ClientLane implements ReplySink {
     this.#answered += count
     if (partial) this.#owner.cut()
     // Another node becomes the home. Most clients reconnect and repeat commands without an answer.
-    else if (isError(error, 'home_not_ready') || isError(error, 'database_moved')) this.#owner.hangUp()
+    else if (isNotServedHere(error)) this.#owner.hangUp()
     else {
       const text = encodeError(errorText(error))
       this.#owner.write(count === 1 ? text : Buffer.concat(new Array<Buffer>(count).fill(text)))

@@ -4,6 +4,7 @@ import type { CommandContext } from '../commands/command-context.js'
 import { findCommand, type KnownCommand, type ServedCommand } from '../commands/command-table.js'
 import type { Permits } from '../commands/permits.js'
 import type { ReplySink } from '../engine/reply-sink.js'
+import { errorOfUnsent } from '../engine/unsent.js'
 import type { Verdict } from '../limits/database-guard.js'
 import { isUploadable } from '../limits/inspect.js'
 import type { CommandParser } from '../resp/command-parser.js'
@@ -141,12 +142,14 @@ export class Upload implements ReplySink {
   fail(count: number, error: HomeportError, partial: boolean): void {
     const { lane } = this.#context
     const substitute = partial && count === 1 ? undefined : this.#substitute
+    const isIncomplete = this.#state.kind === 'sending' && count === this.#pendingReplies
     this.#substitute = undefined
     this.#settle(count)
-    const failed = substitute ? count - 1 : count
-    if (failed > 0) lane.fail(failed, error, partial)
+    const whole = substitute || isIncomplete ? count - 1 : count
+    if (whole > 0) lane.fail(whole, error, partial)
     // The command that was broken off is the last of the failed ones.
     if (substitute) lane.deliver(substitute, 0, substitute.length, 1)
+    else if (isIncomplete) lane.fail(1, errorOfUnsent(error), partial && whole === 0)
   }
 
   /**

@@ -12,6 +12,7 @@ import { PendingReplies } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate, type ReplyLimits } from './reply-gate.js'
 import type { Awaited, ReplySink } from './reply-sink.js'
 import { SendQueue } from './send-queue.js'
+import { errorOfUnsent } from './unsent.js'
 
 /** Receives all bytes of an engine, not divided into replies. */
 export type StreamReader = (chunk: LentBytes) => void
@@ -195,14 +196,19 @@ export class EngineLink {
     if (this.#outgoing.unsentReplies > 0) this.#wake()
   }
 
-  /** Closes the connection for good. Pending replies fail with `error`, those to unsent commands with `unsent`. */
-  destroy(error: HomeportError = new HomeportError('engine_lost', {}), unsent = error): void {
-    this.#leave({ kind: 'closed' }, error, this.#outgoing.unsentReplies)
+  /**
+   * Closes the connection for good. Pending replies fail with `error`, those to commands that were not sent, and to later
+   * commands, with `unsent`.
+   */
+  destroy(error: HomeportError = new HomeportError('engine_lost', {}), unsent = errorOfUnsent(error)): void {
+    if (this.isClosed) return
+    this.#leave({ kind: 'closed', unsent }, error, this.#outgoing.unsentReplies)
     this.#failAll(unsent, false)
   }
 
   #wake(): void {
-    switch (this.#state.kind) {
+    const state = this.#state
+    switch (state.kind) {
       case 'ready':
       case 'dialling':
       case 'greeting':
@@ -211,9 +217,9 @@ export class EngineLink {
         return void this.#connect()
       case 'closed':
         // Not at once: senders do not expect an answer before the call that sends returns.
-        return void queueMicrotask(() => this.#failAll(new HomeportError('engine_lost', {}), false))
+        return void queueMicrotask(() => this.#failAll(state.unsent, false))
       default:
-        unreachable(this.#state)
+        unreachable(state)
     }
   }
 
@@ -319,7 +325,8 @@ export class EngineLink {
   #failAll(error: HomeportError, partial: boolean, kept = 0): void {
     if (kept === 0) this.#outgoing.clear()
     this.#pending.fail(error, partial, kept)
-    for (const notify of this.#awaitingGreeting.splice(0)) notify(error)
+    const unsent = this.#state.kind === 'closed' ? this.#state.unsent : errorOfUnsent(error)
+    for (const notify of this.#awaitingGreeting.splice(0)) notify(unsent)
     this.#outgoing.releaseAll()
   }
 }

@@ -173,7 +173,7 @@ export class Lanes {
 
   /**
    * Closes every connection to a database's engines.
-   * @param unsent the error for commands that were not sent. Default: `engine_lost`.
+   * @param unsent the error for commands that were not sent. Default: `engine_unavailable`.
    */
   forget(databaseId: string, unsent?: HomeportError): void {
     this.#regions?.forget(databaseId)
@@ -369,7 +369,7 @@ export class Lanes {
       },
     })
     // A session or request may outlive its database for a moment. Nobody would close lanes that it opens then.
-    if (!directory.find(databaseId)) link.destroy()
+    if (!directory.find(databaseId)) link.destroy(new HomeportError('home_not_ready', {}))
     return link
   }
 }

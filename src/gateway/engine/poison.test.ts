@@ -109,22 +109,22 @@ it('a removed database gets no connection, and lanes that are still requested fo
   await waitFor(() => tap.clients.length === CONNECTIONS_OF_A_USER, { what: 'the ready connections' })
   directory.remove('db')
   lanes.forget('db')
-  await expect(ask('default', 'GET', 'a')).rejects.toMatchObject({ code: 'engine_lost' })
+  await expect(ask('default', 'GET', 'a')).rejects.toMatchObject({ code: 'home_not_ready' })
   expect([lanes.shared(OWNER).isClosed, lanes.lend(OWNER).isClosed]).toEqual([true, true])
   directory.put(DATABASE)
   expect(await ask('default', 'GET', 'a')).toBe('$1\r\n1\r\n')
   await waitFor(() => tap.clients.length === 2 * CONNECTIONS_OF_A_USER, { what: 'the new connections' })
 })
 
-it('pending replies of a poisoned connection fail, and none of them reaches another client', async () => {
+it('pending questions on a poisoned connection fail, and none of the replies reaches another client', async () => {
   await ask('default', 'SET', 'a', '1')
   tap.engine.signal('SIGSTOP')
   const pending = [ask('default', 'GET', 'a'), ask('default', 'GET', 'b')]
   const settled = Promise.allSettled(pending)
   tap.clients[0]?.write('?')
   expect(await settled).toMatchObject([
-    { status: 'rejected', reason: { code: 'engine_lost' } },
-    { status: 'rejected', reason: { code: 'engine_lost' } },
+    { status: 'rejected', reason: { code: 'engine_unavailable' } },
+    { status: 'rejected', reason: { code: 'engine_unavailable' } },
   ])
   tap.engine.signal('SIGCONT')
   expect(await ask('default', 'GET', 'a')).toBe('$1\r\n1\r\n')

@@ -1,4 +1,7 @@
+import { once } from 'node:events'
+import { type ClientRequest, type IncomingMessage, request } from 'node:http'
 import { duplexPair } from 'node:stream'
+import { json } from 'node:stream/consumers'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { ConnectionLimiter } from '../../base/index.js'
@@ -14,6 +17,48 @@ beforeEach(async () => {
 const release = (): boolean => rig.gateway.releaseEngines('db-one', 'when-unused')
 const client = (): Promise<RawClient> => new RawClient(rig.port).login()
 const released = () => waitFor(release, { what: 'the connections to be released' })
+
+/** A gateway whose database moves to another one with `move`. */
+async function startHomes() {
+  const next = await startRig()
+  let home: RemoteNode | undefined
+  const otherNodes = {
+    byToken: async () => home,
+    movedTo: () => home,
+    whileMoving: () => undefined,
+    byServerName: async () => undefined,
+  }
+  const old = await startRig({}, undefined, undefined, [], { otherNodes })
+  const hold = () => waitFor(() => old.gateway.holdEngines('db-one'), { what: 'the engine to have answered' })
+  const move = (): void => {
+    home = {
+      node: 'next',
+      connect: async (ip) => {
+        const [near, far] = duplexPair()
+        next.gateway.accept('rest', far, ip, '')
+        return near
+      },
+    }
+    old.gateway.disconnectClients('db-one')
+    old.directory.remove('db-one')
+  }
+  return { old, next, hold, move }
+}
+
+/** A request that the gateway has accepted, and whose body is still to be sent. */
+async function acceptedRequest(url: string, bodyBytes: number): Promise<ClientRequest> {
+  const headers = { authorization: `Bearer ${CREDENTIALS.token}`, 'content-length': bodyBytes }
+  const sent = request(url, { method: 'POST', headers: { ...headers, expect: '100-continue' }, agent: false })
+  sent.flushHeaders()
+  await once(sent, 'continue')
+  return sent
+}
+
+async function answerTo(sent: ClientRequest, body: string | Buffer): Promise<unknown> {
+  sent.end(body)
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  return json(answer)
+}
 
 describe('releasing the connections to an engine', () => {
   it('closes them while clients stay, and the next command of each connects again', async () => {
@@ -79,22 +124,14 @@ describe('releasing the connections to an engine', () => {
   })
 
   it('lets the next home answer the REST requests that wait, each once', async () => {
-    const next = await startRig()
-    let home: RemoteNode | undefined
-    const otherNodes = {
-      byToken: async () => home,
-      movedTo: () => home,
-      whileMoving: () => undefined,
-      byServerName: async () => undefined,
-    }
-    const old = await startRig({}, undefined, undefined, [], { otherNodes })
+    const { old, hold, move } = await startHomes()
     const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
     const answerOf = async (path: string, body?: unknown): Promise<unknown> => {
       const sent = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }
       return (await fetch(`${old.restUrl}${path}`, { headers, ...sent })).json()
     }
     expect(await answerOf('/incr/n')).toEqual({ result: 1 })
-    await waitFor(() => old.gateway.holdEngines('db-one'), { what: 'the engine to have answered' })
+    await hold()
     old.fleet.located = new Promise(() => undefined)
     const { meter } = old.gateway.usageOf('db-one') ?? expect.fail()
     const before = meter.bytesIn
@@ -111,20 +148,51 @@ describe('releasing the connections to an engine', () => {
     const bytes = paths.join('').length + bodies.reduce((sum, body) => sum + JSON.stringify(body).length, 0)
     await waitFor(() => meter.bytesIn === before + bytes, { what: 'the requests' })
 
-    home = {
-      node: 'next',
-      connect: async (ip) => {
-        const [near, far] = duplexPair()
-        next.gateway.accept('rest', far, ip, '')
-        return near
-      },
-    }
-    old.gateway.disconnectClients('db-one')
-    old.directory.remove('db-one')
+    move()
     const answers = (await Promise.all(waiting)).flat() as { result: number }[]
     expect(answers).toEqual(Array(4).fill({ result: expect.any(Number) }))
     const [least = 0, ...others] = answers.map(({ result }) => result).sort()
     expect(others.map((result) => result - least)).toEqual([1, 2, 3])
+  })
+
+  it('lets the next home answer the REST requests whose body arrives after the move', async () => {
+    const { old, next, hold, move } = await startHomes()
+    const bodies = [
+      ['/', ['INCR', 'n']],
+      ['/pipeline', [['INCR', 'n']]],
+      ['/multi-exec', [['INCR', 'n']]],
+    ] as const
+    const slow = await Promise.all(
+      bodies.map(async ([path, body]) => {
+        const text = JSON.stringify(body)
+        return { text, sent: await acceptedRequest(old.restUrl + path, text.length) }
+      }),
+    )
+    await hold()
+    move()
+    const answers = await Promise.all(slow.map(({ sent, text }) => answerTo(sent, text)))
+    expect((answers.flat() as { result: number }[]).map(({ result }) => result).sort()).toEqual([1, 2, 3])
+    expect(old.complaints.concat(next.complaints)).toEqual([])
+  })
+
+  it('tells a client whose database was deleted before the body arrived that nothing was done', async () => {
+    const sent = await acceptedRequest(rig.restUrl, 12)
+    rig.directory.remove('db-one')
+    expect(await answerTo(sent, '["INCR","n"]')).toMatchObject({ error: expect.stringContaining('Nothing was done.') })
+  })
+
+  it('lets the next home answer a large REST request of which nothing was read', async () => {
+    const { old, hold, move } = await startHomes()
+    await hold()
+    old.fleet.located = new Promise(() => undefined)
+    const { meter } = old.gateway.usageOf('db-one') ?? expect.fail()
+    const value = 'x'.repeat(3_000_000)
+    const headers = { authorization: `Bearer ${CREDENTIALS.token}` }
+    const answer = fetch(`${old.restUrl}/set/large`, { method: 'POST', headers, body: value })
+    await waitFor(() => meter.bytesIn >= value.length, { what: 'the request to wait' })
+    move()
+    expect(await (await answer).json()).toEqual({ result: 'OK' })
+    expect(await (await fetch(`${old.restUrl}/strlen/large`, { headers })).json()).toEqual({ result: value.length })
   })
 
   it('opens no event stream for a client that left while the database was between two homes', async () => {

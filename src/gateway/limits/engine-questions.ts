@@ -1,15 +1,20 @@
 import type { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import { CollectedReplies } from '../engine/reply-sink.js'
+import { errorOfUnsent } from '../engine/unsent.js'
 
-/** Sends a command of the gateway to the engine. Resolves to the bytes of the reply, rejects when the engine is lost. */
+/**
+ * Sends a command of the gateway to the engine. Resolves to the bytes of the reply, rejects when the engine is lost. The
+ * client's command that the question is about was not sent then, and the error says so.
+ */
 export type AskEngine = (command: Buffer) => Promise<Buffer>
 
 /** Makes a function that asks over a link, after everything that was sent on the link. */
 export function askOver(link: EngineLink): AskEngine {
   return (command) =>
     new Promise((resolve, reject: (error: HomeportError) => void) => {
-      link.send(new CollectedReplies(1, resolve, reject), command, 0, command.length, 1)
+      const lost = (error: HomeportError): void => reject(errorOfUnsent(error))
+      link.send(new CollectedReplies(1, resolve, lost), command, 0, command.length, 1)
     })
 }
 

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
-import type { HomeportError } from '../../contract/errors/errors.js'
 import { findCommandByName, type ServedCommand } from '../commands/command-table.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { LaneKey, Lanes } from '../engine/lanes.js'
 import { CollectedReplies } from '../engine/reply-sink.js'
+import { errorOfUnsent } from '../engine/unsent.js'
 import { isUploadable } from '../limits/inspect.js'
 import { type Argument, encodeBulk } from '../resp/encode.js'
 import { pathCommand, type Target } from './parse-commands.js'
@@ -44,16 +44,18 @@ export function bodyCommandOf(
   return { command, before: [name, key, ...rest], bodyBytes, behind: args.slice(at + 1) }
 }
 
-/** Receives the outcome of an upload: exactly one call, or none if the client disconnects first. */
+/** Receives the outcome of an upload: `onReply` or `onLost`, or none of them if the client disconnects first. */
 export interface UploadReader {
+  /** Called when the engine is connected: from now on the body is read. */
+  onBegin(): void
   onReply(reply: Buffer): void
-  onLost(error: HomeportError): void
+  onLost(error: unknown): void
 }
 
 /**
  * Sends a command to the engine while its body arrives, on a dedicated lane: on a shared lane, a client that sends slowly
  * would block all others, and one that disconnects halfway would break the lane. It holds only bytes of the body that the
- * engine has not read yet.
+ * engine has not read yet. While there is no connection, the body stays unread, because another node may become the home.
  */
 export class BodyUpload {
   readonly #lanes: Lanes
@@ -73,7 +75,19 @@ export class BodyUpload {
     this.#leftBytes = body.bodyBytes
   }
 
-  start(reader: UploadReader): void {
+  /** Starts the upload. Never rejects. */
+  async start(reader: UploadReader): Promise<void> {
+    // Node emits `close` also after a complete body.
+    this.#request.on('close', () => this.#leftBytes > 0 && this.#end('broken'))
+    try {
+      await this.#link.greeting()
+      if (!this.#isOver) this.#begin(reader)
+    } catch (error) {
+      if (this.#end('broken')) reader.onLost(error)
+    }
+  }
+
+  #begin(reader: UploadReader): void {
     const { before, behind, bodyBytes } = this.#body
     const count = before.length + 1 + behind.length
     const head = Buffer.concat([
@@ -87,14 +101,14 @@ export class BodyUpload {
         if (this.#end(this.#leftBytes === 0 ? 'reusable' : 'broken')) reader.onReply(reply)
       },
       (error) => {
-        if (this.#end('broken')) reader.onLost(error)
+        const isIncomplete = this.#leftBytes > 0
+        if (this.#end('broken')) reader.onLost(isIncomplete ? errorOfUnsent(error) : error)
       },
     )
     this.#link.send(sink, head, 0, head.length, 1)
     this.#link.lastPartAtMs = performance.now()
+    reader.onBegin()
     this.#request.on('data', this.#onData)
-    // Node emits `close` also after a complete body.
-    this.#request.on('close', () => this.#leftBytes > 0 && this.#end('broken'))
   }
 
   readonly #onData = (chunk: Buffer): void => {

@@ -216,7 +216,7 @@ export class Exchange implements MemoryConsumer, AnswerBody, RepliesClient {
 
   /** Sends `100 Continue` to a client that waits for it and has no answer yet. */
   sendContinue(): void {
-    if (this.request.headers.expect === undefined || this.response.headersSent) return
+    if (this.request.headers.expect === undefined || this.#hasContinued || this.response.headersSent) return
     this.#hasContinued = true
     this.response.writeContinue()
   }

@@ -4,6 +4,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { onResponseOver } from '../../http/index.js'
 import { findCommandByName } from '../commands/command-table.js'
 import { DEFAULT_MAX_CLIENTS } from '../deps.js'
+import { isNotServedHere } from '../engine/unsent.js'
 import type { DatabaseGuard, Verdict } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
 import { MAX_KEY_BYTES } from '../limits/inspect.js'
@@ -59,7 +60,9 @@ async function permitRest(
   return permitted
 }
 
+/** @throws HomeportError when the engine could not be asked because this node no longer serves the database */
 function applyVerdict({ guard }: Limiter, slot: Slot, verdict: Verdict): Slot {
+  if (isNotServedHere(verdict)) throw verdict
   if (verdict) return verdict
   if (isLimited(slot)) guard.count(slot.command, 1)
   return slot

@@ -11,6 +11,9 @@ export interface LargeReplySink {
   abort(): void
 }
 
+/** Drops the rest of a large reply whose request is already answered. */
+export const UNWANTED: LargeReplySink = { take: () => {}, end: () => {}, abort: () => {} }
+
 /** Receives the replies to the commands of a request. */
 export interface RepliesReader {
   /**

@@ -8,6 +8,9 @@ const EMPTY = Buffer.alloc(0)
 /** Bodies up to this length, bytes, are kept until the answer, because the database may get another home before. */
 export const KEPT_BODY_BYTES = 1024 * 1024
 
+/** The body of a request whose commands no engine got. `unread`: the request can still be read from its first byte. */
+export type UnsentBody = Buffer | 'unread'
+
 /** Receives a body: `onBody` or `onBodyRefused` is called once, unless the client disconnects first. */
 export interface BodyReader {
   /** Takes the whole body. */

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ClientMemoryBudget, Clock, ConnectionLimiter } from '../../base/index.js'
-import { isError } from '../../contract/errors/errors.js'
+import { HomeportError, isError } from '../../contract/errors/errors.js'
 import {
   BACKLOG,
   ClientAddresses,
@@ -33,6 +33,7 @@ import { forwardRequest } from './forward-request.js'
 import { answerHealth, answerLive, answerPreflight, answerReady, HttpAnswers } from './http-answers.js'
 import { splitTarget, type Target } from './parse-commands.js'
 import { answerFromReplica } from './replica-request.js'
+import type { UnsentBody } from './request-body.js'
 import { RestRequest, type RestRequestDeps } from './rest-request.js'
 import { type TokenGrant, TokenGrants, tokenOf } from './token-grants.js'
 import { traceExchange } from './traced-request.js'
@@ -93,8 +94,8 @@ export class RestListener {
       lanes: options.lanes,
       administration: options,
       streams: this.#streams,
-      startAgain: (exchange, target, body) =>
-        void this.#startAgain(exchange, target, body).catch((error: unknown) => exchange.fail(error)),
+      startAgain: (exchange, target, unsent) =>
+        void this.#startAgain(exchange, target, unsent).catch((error: unknown) => exchange.fail(error)),
     }
     this.#plain = new PlainConnections({
       clock,
@@ -275,17 +276,20 @@ export class RestListener {
     await forwardRequest(exchange, found, { onAnswer: () => this.#options.reads?.sawPrimary({ kind: 'token', token }) })
   }
 
-  /** Answers a request from its token on, because the database has moved, or its move was aborted. @throws HomeportError */
-  async #startAgain(exchange: Exchange, target: Target, body: Buffer): Promise<void> {
+  /**
+   * Answers a request from its token on, because the database has moved, or its move was aborted, or it was deleted. The
+   * token was valid before, so it does not count as a guess.
+   * @throws HomeportError
+   */
+  async #startAgain(exchange: Exchange, target: Target, unsent: UnsentBody): Promise<void> {
     const { otherNodes } = this.#options
-    const token = otherNodes && tokenOf(exchange.request, target)
-    if (!otherNodes || token === undefined) return this.#grants.refuse(exchange)
-    await otherNodes.whileMoving(token)
+    const token = tokenOf(exchange.request, target) ?? ''
+    await otherNodes?.whileMoving(token)
     const grant = this.#grants.authenticate(exchange, target)
-    if (grant) return new RestRequest(exchange, this.#requestDeps, grant, target).receive(body)
-    const found = otherNodes.movedTo(token) ?? (await otherNodes.byToken(token))
-    if (!found) return this.#grants.refuse(exchange)
-    await forwardRequest(exchange, found, { body })
+    if (grant) return new RestRequest(exchange, this.#requestDeps, grant, target).receive(unsent)
+    const found = otherNodes?.movedTo(token) ?? (await otherNodes?.byToken(token))
+    if (!found) throw new HomeportError('home_not_ready', {})
+    await forwardRequest(exchange, found, { body: unsent === 'unread' ? undefined : unsent })
   }
 
   /** Passes the request on to the node of this region that keeps the replica. False if none can be reached. */

@@ -1,8 +1,9 @@
 import { unreachable } from '../../base/index.js'
-import { type HomeportError, isError } from '../../contract/errors/errors.js'
+import type { HomeportError } from '../../contract/errors/errors.js'
 import { type AdministrationDeps, administer } from '../commands/administer.js'
 import { selectReply } from '../commands/session-commands.js'
 import type { Lanes } from '../engine/lanes.js'
+import { isNotServedHere } from '../engine/unsent.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { readSlots, type Shape, shapeOf } from './body-commands.js'
 import { type BodyCommand, BodyUpload, bodyCommandOf } from './body-upload.js'
@@ -11,7 +12,7 @@ import type { Exchange } from './exchange.js'
 import { type ReplyForm, replyFormOf, replyJson } from './http-answers.js'
 import type { Target } from './parse-commands.js'
 import { permitAll, permitEach, permitEvents, permitInSlices, permitUpload, whenResumed } from './permit.js'
-import type { LargeReplySink, RepliesClient, RepliesReader } from './replies-reader.js'
+import { type LargeReplySink, type RepliesClient, type RepliesReader, UNWANTED } from './replies-reader.js'
 import {
   READ_AT_ONCE_BYTES,
   ReplyReader,
@@ -21,7 +22,7 @@ import {
   replyBytesInSlices,
   SlicedReader,
 } from './reply-reader.js'
-import { type BodyReader, KEPT_BODY_BYTES, readBody } from './request-body.js'
+import { type BodyReader, KEPT_BODY_BYTES, readBody, type UnsentBody } from './request-body.js'
 import {
   type CommandRequest,
   RequestLane,
@@ -41,7 +42,7 @@ export interface RestRequestDeps {
   /** The open event streams. */
   readonly streams: Set<EventStream>
   /** Answers a request again, from its token on: the database has another home, and its engine here got no command. */
-  readonly startAgain: (exchange: Exchange, target: Target, body: Buffer) => void
+  readonly startAgain: (exchange: Exchange, target: Target, unsent: UnsentBody) => void
 }
 
 /**
@@ -98,7 +99,8 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   readonly #target: Target
   readonly #form: ReplyForm
   #state: RequestState = RECEIVING
-  #body: Buffer | undefined
+  /** Undefined before the body was read, once an engine gets it, and when it is too long to be kept. */
+  #unsent: UnsentBody | undefined
 
   /** @throws HomeportError when the headers ask for an unknown form of the answer */
   constructor(exchange: Exchange, deps: RestRequestDeps, grant: TokenGrant, target: Target) {
@@ -111,15 +113,15 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     this.#form = shapeOf(target) === 'transaction' ? { ...form, format: 'json' } : form
   }
 
-  /** Starts to read the body, or to pass it on. @param read the body, if it was read before */
-  receive(read?: Buffer): void {
+  /** Starts to read the body, or to pass it on, unless it was read before. */
+  receive(unsent: UnsentBody = 'unread'): void {
     const { guard, key } = this.#grant
     guard.touch()
     this.#exchange.owner = key.databaseId
     this.#exchange.maxReplyBytes = guard.maxRequestBytes
     const { request } = this.#exchange
     const uploaded = bodyCommandOf(this.#target, request, guard.maxRequestBytes)
-    if (read) this.onBody(read)
+    if (unsent !== 'unread') this.onBody(unsent)
     else if (uploaded) this.#upload(uploaded)
     else {
       readBody(request, guard.maxRequestBytes, this)
@@ -128,7 +130,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   }
 
   onBody(body: Buffer): void {
-    if (body.length <= KEPT_BODY_BYTES) this.#body = body
+    if (body.length <= KEPT_BODY_BYTES) this.#unsent = body
     try {
       this.#countBytesIn(body.length)
       // The body and the encoding that the client asks for do not matter to an event stream (reference redis 4.5).
@@ -201,10 +203,7 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     if (this.#start({ kind: 'running', shape, lane, slots })) runSlots(lane, this.#translated(slots), this)
   }
 
-  /**
-   * checking → running. Or → answered: if the client has got an error while its body was read, its commands must not run.
-   * @returns whether the commands run
-   */
+  /** checking → running, or → answered if the client has got an error meanwhile. @returns whether the commands run */
   #start(running: Running): boolean {
     const isWanted = !this.#exchange.isAnswered
     this.#state = isWanted ? running : ANSWERED
@@ -232,15 +231,21 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     const checking = this.#startChecking('single')
     // Only the number of arguments matters here, not the value.
     const prepared: PreparedCommand = { wire: '', command, args: [...before, '', ...behind] }
+    this.#unsent = 'unread'
     this.#inBackground(
       this.#permitUpload(body, prepared).then(() => {
         this.#state = { ...checking, kind: 'running', slots: [prepared] }
         this.#countBytesIn(body.bodyBytes)
         const upload = new BodyUpload(this.#deps.lanes, this.#grant.key, this.#exchange.request, body)
         runUpload(checking.lane, upload, prepared, this)
-        this.#exchange.sendContinue()
       }),
     )
+  }
+
+  /** Called when an upload begins to read the body. */
+  onBegin(): void {
+    this.#unsent = undefined
+    this.#exchange.sendContinue()
   }
 
   async #permitUpload(body: BodyCommand, prepared: PreparedCommand): Promise<void> {
@@ -314,8 +319,8 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
     const state = this.#state
     this.#state = ANSWERED
     if (state.kind === 'streaming') state.answer.abort()
-    else if (this.#body && isError(error, 'database_moved') && !this.#exchange.isAnswered)
-      this.#deps.startAgain(this.#exchange, this.#target, this.#body)
+    else if (this.#unsent && isNotServedHere(error) && !this.#exchange.isAnswered)
+      this.#deps.startAgain(this.#exchange, this.#target, this.#unsent)
     else this.#exchange.fail(error)
   }
 
@@ -385,15 +390,10 @@ export class RestRequest implements BodyReader, RepliesReader, CommandRequest {
   administer({ command, args }: PreparedCommand): Promise<Buffer> {
     const { name } = command
     if (name === 'SELECT') return Promise.resolve(selectReply(args.slice(1).map(String)))
-    const { database, user } = this.#grant.access
-    const { databaseId } = database
-    const address = this.#exchange.address ?? ''
+    const { databaseId, user } = this.#grant.key
     const words = args.slice(name.includes('|') ? 2 : 1).map(String)
-    const request = { databaseId, user, address, name, args: words }
-    const { clientCounts } = this.#grant.guard
-    return administer(this.#deps.administration, request, 2, clientCounts, () => this.#exchange.requestId)
+    const request = { databaseId, user, address: this.#exchange.address ?? '', name, args: words }
+    const idOf = () => this.#exchange.requestId
+    return administer(this.#deps.administration, request, 2, this.#grant.guard.clientCounts, idOf)
   }
 }
-
-/** Drops the rest of a large reply whose request is already answered. */
-const UNWANTED: LargeReplySink = { take: () => {}, end: () => {}, abort: () => {} }

@@ -11,7 +11,7 @@ import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { isReadable, mayHoldRefusal } from '../replicas/replica-reads.js'
 import { encodeTextCommand } from '../resp/encode.js'
 import type { KeptBytes } from '../resp/lent-memory.js'
-import type { BodyUpload } from './body-upload.js'
+import type { BodyUpload, UploadReader } from './body-upload.js'
 import type { Exchange } from './exchange.js'
 import { awaitedOf, type Limiter, measure, turnOf } from './permit.js'
 import type { RepliesClient, RepliesReader } from './replies-reader.js'
@@ -112,10 +112,11 @@ export function runUpload(
   { guard, replica }: RequestLane,
   upload: BodyUpload,
   command: PreparedCommand,
-  reader: RepliesReader,
+  reader: RepliesReader & Pick<UploadReader, 'onBegin'>,
 ): void {
   const settled = measure(guard, [command])
-  upload.start({
+  void upload.start({
+    onBegin: () => reader.onBegin(),
     onReply: (reply) => {
       replica?.sawPrimary()
       settled()

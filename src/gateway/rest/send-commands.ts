@@ -1,8 +1,9 @@
 import { mapInSlices } from '../../base/index.js'
-import { HomeportError, isError } from '../../contract/errors/errors.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { EngineLink } from '../engine/engine-link.js'
 import type { Awaited, ReplySink } from '../engine/reply-sink.js'
 import { ReplyWindow } from '../engine/reply-window.js'
+import { isNotServedHere } from '../engine/unsent.js'
 import { JOINED_AT_ONCE_BYTES, joinInSlices } from '../resp/join-in-slices.js'
 import { type KeptBytes, keep, type LentBytes } from '../resp/lent-memory.js'
 import { GatheredReplies } from './gathered-replies.js'
@@ -70,7 +71,7 @@ function asPromise(send: (reader: RepliesReader) => void): Promise<KeptBytes> {
 
 /** The error of a request that fails after some of its replies: its commands must not run again at the next home. */
 export const failureAfterReplies = (error: unknown): unknown =>
-  isError(error, 'database_moved') ? new HomeportError('engine_lost', {}, { cause: error }) : error
+  isNotServedHere(error) ? new HomeportError('engine_lost', {}, { cause: error }) : error
 
 const NOTHING_TO_SETTLE = (): void => {}
 
@@ -173,7 +174,8 @@ class SentCommands<Command extends EncodedCommand> implements ReplySink {
     if (this.#isLost) return
     this.#isLost = true
     this.#settled()
-    const shown = this.#from > 0 ? failureAfterReplies(error) : error
+    const isAnsweredInPart = this.#from > 0 || this.#pending < this.#to
+    const shown = isAnsweredInPart ? failureAfterReplies(error) : error
     if (this.#gathering) this.#gathering.giveUp(shown)
     else this.#reader.onLost(shown)
   }
