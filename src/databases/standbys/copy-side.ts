@@ -109,6 +109,12 @@ export class CopySide {
     return copy?.epoch === epoch ? copy.seal() : undefined
   }
 
+  /** Whether a copy is known to be whole, so that it may take over. */
+  isWhole(databaseId: string, epoch: number): boolean {
+    const copy = this.#copies.get(databaseId)
+    return copy?.epoch === epoch && (copy.state.kind === 'complete' || copy.state.kind === 'sealed')
+  }
+
   /** Ends the replication of a sealed copy: nothing changes it any more. */
   cut(databaseId: string): void {
     this.#sealed(databaseId)?.relay.close()

@@ -39,7 +39,7 @@ const lost: PlacedStandby = {
 
 interface Found {
   /** The last position that the copy has reported to the home; undefined: the copy is not whole. */
-  readonly reported?: typeof PLACE | undefined
+  reported?: typeof PLACE | undefined
   /** The position of the engine; undefined: it does not answer. */
   readonly place?: typeof PLACE | undefined
   /** The answers of the store to the requests for promotion. */
@@ -47,7 +47,8 @@ interface Found {
 }
 
 /** A node `b` whose store and copy record the calls to them. */
-function nodeB({ reported, place, answers = [] }: Found) {
+function nodeB(found: Found) {
+  const { place, answers = [] } = found
   const [clock, noted] = [new ManualClock(), [] as string[]]
   const run = async (operation: unknown, args: { place?: typeof PLACE }) => {
     if (operation === databases.find) return { account_id: 'acc', home: 'a' }
@@ -68,7 +69,11 @@ function nodeB({ reported, place, answers = [] }: Found) {
     announce: async () => undefined,
   }
   const copies = {
-    seal: () => reported,
+    isWhole: () => found.reported !== undefined,
+    seal: () => {
+      noted.push('seal')
+      return found.reported
+    },
     promisedFor: () => 0,
     cut: () => noted.push('cut'),
     releaseFiles: async () => undefined,
@@ -83,7 +88,25 @@ it('a node whose copy is not whole stores that it cannot take over', async () =>
   const { noted, takeover, until } = nodeB({})
   takeover.consider([lost])
   await until('this node was restarted, or its copy was not complete')
-  expect(noted[0]).toBe('stand none')
+  expect(noted.slice(0, 2)).toEqual(['seal', 'stand none'])
+  await takeover.stop()
+})
+
+it('a node whose copy is not whole tries again only with another copy, or after another life of the home', async () => {
+  const found: Found = { place: PLACE, answers: [{ kind: 'promoted' }] }
+  const { noted, takeover, until } = nodeB(found)
+  const tries = () => noted.filter((event) => event === 'seal').length
+  const considered = async (row: PlacedStandby) => {
+    takeover.consider([row])
+    await takeover.idle()
+  }
+  for (let look = 0; look < 3; look++) await considered(lost)
+  expect(tries()).toBe(1)
+  for (let look = 0; look < 3; look++) await considered({ ...lost, home_incarnation: 8 })
+  expect(tries()).toBe(2)
+  found.reported = PLACE
+  takeover.consider([{ ...lost, home_incarnation: 8 }])
+  await until('serves')
   await takeover.stop()
 })
 
@@ -94,7 +117,7 @@ it('a node whose engine does not answer stores that it cannot take over', async 
   await waitFor(() => clock.pendingTimers > 0, { what: 'the wait for the engine' })
   clock.advance(5_000)
   await until('the engine of the copy does not answer')
-  expect(noted).toEqual(['cut', 'stand none', 'the engine of the copy does not answer'])
+  expect(noted).toEqual(['seal', 'cut', 'stand none', 'the engine of the copy does not answer'])
   await takeover.stop()
 })
 
@@ -102,7 +125,7 @@ it('a node whose copy has lost writes stores that it cannot take over', async ()
   const { noted, takeover, until } = nodeB({ reported: { ...PLACE, offset: 101 }, place: PLACE })
   takeover.consider([lost])
   await until('unseal')
-  expect(noted.slice(0, 3)).toEqual(['cut', 'stand none', 'unseal'])
+  expect(noted.slice(0, 4)).toEqual(['seal', 'cut', 'stand none', 'unseal'])
   await takeover.stop()
 })
 
@@ -120,7 +143,7 @@ it('a node stores its position once, and asks for the promotion until another on
     clock.advance(500)
   }
   await until('unseal')
-  expect(noted).toEqual(['cut', 'stand 100', 'promote', 'promote', 'promote', 'unseal'])
+  expect(noted).toEqual(['seal', 'cut', 'stand 100', 'promote', 'promote', 'promote', 'unseal'])
   await takeover.stop()
 })
 
@@ -141,7 +164,7 @@ it('a node asks again when the answer to the promotion is lost, until it knows w
     clock.advance(500)
   }
   await until('serves')
-  expect(noted).toEqual(['cut', 'stand 100', 'promote', 'promote', 'promote', 'serves'])
+  expect(noted).toEqual(['seal', 'cut', 'stand 100', 'promote', 'promote', 'promote', 'serves'])
   await takeover.stop()
 })
 

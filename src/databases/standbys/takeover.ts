@@ -1,5 +1,5 @@
 import { auditRow } from '../../accounts/index.js'
-import { pause } from '../../base/index.js'
+import { pause, unreachable } from '../../base/index.js'
 import { isError } from '../../contract/errors/errors.js'
 import type { ReplicationPlace } from '../../fleet/index.js'
 import * as databases from '../transactions/databases.js'
@@ -26,11 +26,25 @@ interface Attempt {
   readonly beganMs: number
 }
 
+/**
+ * The takeover of one database by this node.
+ *
+ * ```
+ *   none ──the home is dead──▶ competing ──promoted, or another node is the home──▶ none
+ *                                │  ▲  └──the engine does not answer, the store is away──▶ none, until the next look
+ *    its copy cannot take over   ▼  │ the copy is whole again, or another incarnation of the home is dead
+ *                              unable ──the home is back──▶ none
+ * ```
+ */
+type TakeoverState =
+  | { readonly kind: 'competing'; readonly done: Promise<void> }
+  | { readonly kind: 'unable'; readonly incarnation: number }
+
 /** Makes this node the home of databases whose home is dead, if its copy is whole and the furthest of all copies. */
 export class Takeover {
   readonly #deps: StandbysDeps
   readonly #copies: CopySide
-  readonly #running = new Map<string, Promise<void>>()
+  readonly #takeovers = new Map<string, TakeoverState>()
   /** When each refusal was last logged, monotonic. */
   readonly #reportedMs = new Map<string, number>()
   #state: 'running' | 'stopped' = 'running'
@@ -42,43 +56,59 @@ export class Takeover {
 
   async stop(): Promise<void> {
     this.#state = 'stopped'
-    await Promise.allSettled(this.#running.values())
+    await this.idle()
+  }
+
+  /** Resolves when no takeover is active. */
+  async idle(): Promise<void> {
+    await Promise.all([...this.#takeovers.values()].map((one) => one.kind === 'competing' && one.done))
   }
 
   /** Begins the takeovers that are due, without waiting for them. */
   consider(rows: readonly PlacedStandby[]): void {
     const { node } = this.#deps
-    for (const row of rows) {
-      const { database_id: databaseId, home_incarnation: incarnation } = row
-      if (row.node !== node || row.home === node || this.#running.has(databaseId)) continue
-      if (row.home_state !== 'dead' || row.state !== 'following' || incarnation === null) {
-        // A takeover that failed has left the copy sealed, and the home has come back.
-        this.#copies.unseal(databaseId)
-        continue
-      }
-      const done = this.#take({ row, incarnation, beganMs: performance.now() }).finally(() =>
-        this.#running.delete(databaseId),
-      )
-      this.#running.set(databaseId, done)
+    const own = rows.filter((row) => row.node === node && row.home !== node)
+    const known = new Set(own.map((row) => row.database_id))
+    for (const [databaseId, { kind }] of this.#takeovers) {
+      if (kind === 'unable' && !known.has(databaseId)) this.#takeovers.delete(databaseId)
     }
+    for (const row of own) this.#considerOne(row)
   }
 
-  /** Never rejects. */
-  async #take(attempt: Attempt): Promise<void> {
+  #considerOne(row: PlacedStandby): void {
+    const { database_id: databaseId, home_incarnation: incarnation } = row
+    const known = this.#takeovers.get(databaseId)
+    if (known?.kind === 'competing') return
+    if (row.home_state !== 'dead' || row.state !== 'following' || incarnation === null) {
+      // A takeover that failed has left the copy sealed, and the home has come back.
+      this.#takeovers.delete(databaseId)
+      return this.#copies.unseal(databaseId)
+    }
+    if (known?.incarnation === incarnation && !this.#copies.isWhole(databaseId, row.now_epoch ?? 1)) return
+    const done = this.#take({ row, incarnation, beganMs: performance.now() }).then((outcome) => {
+      if (outcome === 'unable') this.#takeovers.set(databaseId, { kind: 'unable', incarnation })
+      else this.#takeovers.delete(databaseId)
+    })
+    this.#takeovers.set(databaseId, { kind: 'competing', done })
+  }
+
+  /** Resolves to whether the copy cannot take over until something changes. Never rejects. */
+  async #take(attempt: Attempt): Promise<'over' | 'unable'> {
     const { row } = attempt
     const { database_id: databaseId } = row
     try {
       const reported = this.#copies.seal(databaseId, row.now_epoch ?? 1)
       if (!reported) {
         await this.#stand(attempt, undefined)
-        return this.#refuse(row, 'this node was restarted, or its copy was not complete')
+        return this.#giveUp(row, 'this node was restarted, or its copy was not complete')
       }
       await this.#untilPromiseEnds(databaseId)
       this.#copies.cut(databaseId)
-      await this.#compete(attempt, reported)
+      return await this.#compete(attempt, reported)
     } catch (error) {
       // The next look begins again, with the copy as it is.
       this.#deps.logger.warn('database_standby_failed', { databaseId, error })
+      return 'over'
     }
   }
 
@@ -95,31 +125,37 @@ export class Takeover {
    * home is back.
    * @param reported the place of the copy that was last reported to the home.
    */
-  async #compete(attempt: Attempt, reported: ReplicationPlace): Promise<void> {
+  async #compete(attempt: Attempt, reported: ReplicationPlace): Promise<'over' | 'unable'> {
     let { row } = attempt
     const { incarnation, beganMs } = attempt
     while (this.#state === 'running') {
       const place = await this.#placeOf(row)
       const isWhole = place?.replid === reported.replid && place.offset >= reported.offset
       row = await this.#stand({ row, incarnation }, isWhole ? place : undefined)
-      if (!place) return this.#refuse(row, 'the engine of the copy does not answer')
+      if (!place) {
+        this.#report(row, 'the engine of the copy does not answer')
+        return 'over'
+      }
       if (!isWhole) return this.#giveUp(row, 'the copy has lost writes that it had: its engine was restarted')
       const result = await this.#promote(row, Math.max(0, (row.home_offset ?? 0) - place.offset))
       switch (result.kind) {
         case 'promoted':
-          return this.#serve(row, performance.now() - beganMs)
+          await this.#serve(row, performance.now() - beganMs)
+          return 'over'
         case 'late':
-          return this.#copies.unseal(row.database_id)
+          this.#copies.unseal(row.database_id)
+          return 'over'
         case 'refused':
           return this.#giveUp(row, result.why)
         case 'waits':
-          if (performance.now() - beganMs > WAITS_LONG_MS) this.#refuse(row, result.why)
+          if (performance.now() - beganMs > WAITS_LONG_MS) this.#report(row, result.why)
           await pause(this.#deps.clock, RETRY_MS)
           break
         default:
-          result satisfies never
+          return unreachable(result)
       }
     }
+    return 'over'
   }
 
   /** Undefined when the engine does not answer. */
@@ -195,12 +231,14 @@ export class Takeover {
     await Promise.all([serving, announce(databaseId)])
   }
 
-  #giveUp(row: PlacedStandby, reason: string): void {
+  #giveUp(row: PlacedStandby, reason: string): 'unable' {
     this.#copies.unseal(row.database_id)
-    this.#refuse(row, reason)
+    this.#report(row, reason)
+    return 'unable'
   }
 
-  #refuse({ database_id: databaseId, home }: PlacedStandby, reason: string): void {
+  /** Logs why this node does not take over, at most once in `LOG_EVERY_MS`. */
+  #report({ database_id: databaseId, home }: PlacedStandby, reason: string): void {
     const sinceMs = performance.now() - (this.#reportedMs.get(databaseId) ?? Number.NEGATIVE_INFINITY)
     if (sinceMs < LOG_EVERY_MS) return
     this.#reportedMs.set(databaseId, performance.now())
