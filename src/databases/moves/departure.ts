@@ -124,16 +124,15 @@ export class Departure {
     }
   }
 
-  /** Resolves when the target has begun to copy. */
-  async #copy({ name, incarnation }: Peer): Promise<Replication> {
-    const { fleet, cluster } = this.#deps
+  /** Resolves when the target has begun to copy. A busy target may need longer than one question waits. */
+  async #copy(target: Peer): Promise<Replication> {
+    const { fleet } = this.#deps
     const { database_id: databaseId, move_id: moveId, epoch } = this.#move
     const replication = await fleet.replicationWith(databaseId)
     this.#opening.open(replication.socketPath)
     const bytes = await fleet.usedBytes(databaseId)
     const request = { moveId, databaseId, epoch, password: replication.password, bytes }
-    const [begun] = await cluster.ask(TOPICS.receive, request, incarnation)
-    if (!begun) throw new MoveFailed(`the node ${name} does not answer`)
+    await this.#answerOf(target, TOPICS.receive, request, performance.now() + SILENT_FOR_MS)
     return replication
   }
 
@@ -266,20 +265,32 @@ export class Departure {
    * @throws MoveFailed when the target does not answer, has ended, or has given up.
    */
   async #progress(target: Peer, endMs: number): Promise<Exclude<Progress, { kind: 'unknown' | 'failed' }>> {
-    const { cluster, node, clock } = this.#deps
     const { database_id: databaseId, move_id: moveId } = this.#move
     for (;;) {
-      if (this.#opening.isStopped) throw new MoveFailed(`the node ${node} was stopped`)
-      const [found] = await cluster.ask(TOPICS.progress, { databaseId, moveId }, target.incarnation)
-      const progress = found && progressOf(found.answer)
+      const progress = progressOf(await this.#answerOf(target, TOPICS.progress, { databaseId, moveId }, endMs))
       if (progress?.kind === 'unknown') throw new MoveFailed(`the node ${target.name} was restarted`)
       if (progress?.kind === 'failed') throw new MoveFailed(progress.problem)
       if (progress) return progress
-      const isThere = cluster.peers.some(({ incarnation }) => incarnation === target.incarnation)
-      if (!isThere) throw new MoveFailed(`the node ${target.name} has ended`)
-      if (performance.now() > endMs) throw new MoveFailed(`the node ${target.name} does not answer`)
-      await pause(clock, POLL_MS)
+      await this.#again(target, endMs)
     }
+  }
+
+  /** Asks the target until it answers. @throws MoveFailed like `#progress`. */
+  async #answerOf(target: Peer, topic: string, payload: unknown, endMs: number): Promise<unknown> {
+    for (;;) {
+      if (this.#opening.isStopped) throw new MoveFailed(`the node ${this.#deps.node} was stopped`)
+      const [found] = await this.#deps.cluster.ask(topic, payload, target.incarnation)
+      if (found) return found.answer
+      await this.#again(target, endMs)
+    }
+  }
+
+  /** Waits before the target is asked again. @throws MoveFailed when it is not asked any more. */
+  async #again({ name, incarnation }: Peer, endMs: number): Promise<void> {
+    const isThere = this.#deps.cluster.peers.some((peer) => peer.incarnation === incarnation)
+    if (!isThere) throw new MoveFailed(`the node ${name} has ended`)
+    if (performance.now() > endMs) throw new MoveFailed(`the node ${name} does not answer`)
+    await pause(this.#deps.clock, POLL_MS)
   }
 }
 

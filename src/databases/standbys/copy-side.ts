@@ -142,7 +142,7 @@ export class CopySide {
     if (copy?.state.kind === 'sealed' || (copy && copy.epoch > epoch)) {
       return { kind: 'failed', problem: 'the database has another home' }
     }
-    if (!copy || copy.epoch < epoch || copy.source !== source) {
+    if (!copy || copy.epoch < epoch || copy.source !== source || copy.state.kind === 'over') {
       this.#begin(request)
       return { kind: 'copying' }
     }
@@ -212,20 +212,28 @@ export class CopySide {
     const head = { moveId: '', databaseId, epoch }
     const relay = new HomeRelay(() => openStream(cluster, source, head, STANDBY_SERVICE))
     const copy = new StandbyCopy({ epoch, source }, relay)
-    this.#copies.get(databaseId)?.end()
+    const earlier = this.#copies.get(databaseId)
+    earlier?.end()
     this.#copies.set(databaseId, copy)
     this.#queue(databaseId, copy, async () => {
       const row = await store.run(databases.find, { databaseId })
       const rows = await store.run(standbys.list, {})
       const isAsked = rows.some((one) => one.database_id === databaseId && this.#isHere(one))
-      // A request may be older than the removal of the standby, and a move may be writing the files now.
-      if (!isAsked) throw new Error('the standby of the database was removed')
-      if (row?.home !== source) throw new Error('the node that asks is not the home of the database')
+      // A request may be older than the removal of the standby, and a move may be writing the files now. So the copy is
+      // forgotten: a sweep would delete the files, which it has to do only for an earlier copy.
+      if (!isAsked || row?.home !== source) return this.#forget(databaseId, copy, earlier)
       if (hasEnded(copy)) return
       await this.beforeCopy(databaseId)
       await makeSpace(this.#deps, databaseId, bytes)
       await this.#connect(databaseId, copy, password)
     })
+  }
+
+  #forget(databaseId: string, copy: StandbyCopy, earlier: StandbyCopy | undefined): void {
+    copy.end()
+    if (this.#copies.get(databaseId) !== copy) return
+    if (earlier) this.#copies.set(databaseId, earlier)
+    else this.#copies.delete(databaseId)
   }
 
   /** Makes the engine follow the home. */
