@@ -5,6 +5,7 @@ import type { PeerAddress, TunnelHead } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
 import { type ByteStream, countedStream } from './byte-stream.js'
 import type { PeerCredentials } from './credentials.js'
+import { type HeldMessage, HeldMessages } from './held-messages.js'
 import {
   FORMAT,
   HEADERS,
@@ -27,7 +28,6 @@ const BACKOFF_MS = { first: 50, most: 1_000 }
 const CONNECT_TIMEOUT_MS = 2_000
 /** A connection is closed when nothing was sent over it for this long. */
 const IDLE_MS = 120_000
-const MOST_MESSAGES = 1_000
 
 /** What the sending end is built from. */
 export interface PeerClientDeps {
@@ -49,6 +49,7 @@ type Cargo = 'messages' | 'streams'
 export class PeerClient {
   readonly #deps: PeerClientDeps
   readonly #connections = new Map<string, Connection>()
+  readonly #messages = new HeldMessages()
   #isClosed = false
 
   constructor(deps: PeerClientDeps) {
@@ -87,7 +88,7 @@ export class PeerClient {
     const key = `${cargo} ${address}`
     const known = this.#connections.get(key)
     if (known) return known
-    const connection = new Connection(this.#deps, address, () => this.#connections.delete(key))
+    const connection = new Connection(this.#deps, address, this.#messages, () => this.#connections.delete(key))
     this.#connections.set(key, connection)
     return connection
   }
@@ -103,6 +104,7 @@ export class PeerClient {
 class Connection {
   readonly #deps: PeerClientDeps
   readonly #address: string
+  readonly #messages: HeldMessages
   readonly #onIdle: () => void
   #session: ClientHttp2Session | undefined
   #ping: Timer | undefined
@@ -111,21 +113,26 @@ class Connection {
   #inFlight = 0
   #usedAtMs = performance.now()
 
-  constructor(deps: PeerClientDeps, address: string, onIdle: () => void) {
+  constructor(deps: PeerClientDeps, address: string, messages: HeldMessages, onIdle: () => void) {
     this.#deps = deps
     this.#address = address
+    this.#messages = messages
     this.#onIdle = onIdle
   }
 
   async ask(headers: IncomingHttpHeaders, body: string, timeoutMs: number): Promise<unknown> {
-    if (this.#inFlight >= MOST_MESSAGES) throw new Error(`too many messages to the node at ${this.#address}`)
-    const session = this.#opened()
-    this.#usedAtMs = performance.now()
+    const tooMany = (): Error => new Error(`too many messages to the node at ${this.#address}`)
+    const message = this.#messages.begin(this)
+    if (!message) throw tooMany()
     this.#inFlight++
     try {
-      return await exchange(this.#deps.clock, session.request(headers), body, timeoutMs)
+      if (!message.hold(body.length)) throw tooMany()
+      const session = this.#opened()
+      this.#usedAtMs = performance.now()
+      return await exchange(session.request(headers), { clock: this.#deps.clock, body, timeoutMs, message })
     } finally {
       this.#inFlight--
+      message.end()
     }
   }
 
@@ -235,8 +242,15 @@ function accepted(clock: Clock, stream: ClientHttp2Stream): Promise<void> {
   })
 }
 
+interface Exchange {
+  readonly clock: Clock
+  readonly body: string
+  readonly timeoutMs: number
+  readonly message: HeldMessage
+}
+
 /** Sends one request and reads its answer. */
-function exchange(clock: Clock, stream: ClientHttp2Stream, body: string, timeoutMs: number): Promise<unknown> {
+function exchange(stream: ClientHttp2Stream, { clock, body, timeoutMs, message }: Exchange): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
     let bytes = 0
@@ -252,6 +266,7 @@ function exchange(clock: Clock, stream: ClientHttp2Stream, body: string, timeout
     stream.on('data', (chunk: Buffer) => {
       bytes += chunk.length
       if (bytes > MOST_BODY_BYTES) stream.destroy(new Error('the answer is too large'))
+      else if (!message.hold(chunk.length)) stream.destroy(new Error('the node answers too much at a time'))
       else chunks.push(chunk)
     })
     stream.once('error', fail)

@@ -14,6 +14,7 @@ import type { OnPeerRequest, OnTunnel, PeerRequest } from '../peer-link.js'
 import type { Incarnation } from '../types.js'
 import { countedStream } from './byte-stream.js'
 import type { PeerCredentials } from './credentials.js'
+import { type HeldMessage, HeldMessages } from './held-messages.js'
 import {
   FORMAT,
   HEADERS,
@@ -21,6 +22,7 @@ import {
   MOST_BODY_BYTES,
   MOST_STREAMS,
   PATH,
+  READ_WITHIN_MS,
   STATUS,
   TUNNEL_PATH,
   WINDOW_BYTES,
@@ -66,6 +68,7 @@ export class PeerServer {
   readonly #server: Http2SecureServer
   readonly #sockets = new Set<Socket>()
   readonly #sessions = new Map<ServerHttp2Session, Heard>()
+  readonly #messages = new HeldMessages()
   /** Limits connections without a certificate. It closes the oldest: a node shows its certificate at once. */
   readonly #limiter: ConnectionLimiter
   #unsubscribe: () => void = () => undefined
@@ -168,18 +171,34 @@ export class PeerServer {
       stream.respond({ ':status': STATUS.ok })
       return serve(countedStream(stream, head, this.#deps))
     }
-    const body = await bodyOf(stream)
-    if (body === 'too large') return end(stream, STATUS.tooLarge)
-    late.cancel()
-    const request = requestOf(headers, body)
+    const message = stream.session && this.#messages.begin(stream.session)
+    if (!message) return end(stream, STATUS.notServing)
+    try {
+      const body = await bodyOf(stream, message)
+      late.cancel()
+      if (body === 'too large') return end(stream, STATUS.tooLarge)
+      await this.#answer(stream, requestOf(headers, body), message)
+    } finally {
+      message.end()
+    }
+  }
+
+  /** Resolves when the other node has read the answer, or does not get it. */
+  async #answer(stream: ServerHttp2Stream, request: PeerRequest | undefined, message: HeldMessage): Promise<void> {
     if (!request) return end(stream, STATUS.malformed)
     try {
       const answer = JSON.stringify((await this.#deps.onRequest(request)) ?? null)
-      end(stream, answer.length > MOST_BODY_BYTES ? STATUS.tooLarge : STATUS.ok, answer)
+      if (answer.length > MOST_BODY_BYTES) end(stream, STATUS.tooLarge)
+      else if (message.hold(answer.length)) end(stream, STATUS.ok, answer)
+      else end(stream, STATUS.notServing)
     } catch (error) {
       this.#deps.logger.warn('peer_request_failed', { error, topic: request.topic })
       end(stream, STATUS.failed)
     }
+    if (stream.destroyed) return
+    const late = this.#deps.clock.after(READ_WITHIN_MS, () => stream.destroy())
+    await new Promise<void>((resolve) => stream.once('close', resolve))
+    late.cancel()
   }
 
   /** The error status for a request that is malformed or not for this node; `undefined` if it is acceptable. */
@@ -205,17 +224,18 @@ function end(stream: ServerHttp2Stream, status: number, body = ''): void {
   stream.end(status === STATUS.ok ? body : '')
 }
 
-async function bodyOf(stream: ServerHttp2Stream): Promise<string | 'too large' | undefined> {
+/** Undefined when the other node has aborted the request, or must not send so much at a time. */
+async function bodyOf(stream: ServerHttp2Stream, message: HeldMessage): Promise<string | 'too large' | undefined> {
   const chunks: Buffer[] = []
   let bytes = 0
   try {
     for await (const chunk of stream) {
       bytes += (chunk as Buffer).length
       if (bytes > MOST_BODY_BYTES) return 'too large'
+      if (!message.hold((chunk as Buffer).length)) return undefined
       chunks.push(chunk as Buffer)
     }
   } catch {
-    // The other node has aborted the request.
     return undefined
   }
   return Buffer.concat(chunks).toString('utf8')

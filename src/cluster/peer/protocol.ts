@@ -9,6 +9,12 @@ export const FORMAT = '1'
 export const PEER_NAME = 'node.homeport.internal'
 /** Longest body, bytes, in both directions. */
 export const MOST_BODY_BYTES = 4 * 2 ** 20
+/** Most messages of one connection that a node works on at a time. */
+export const MOST_MESSAGES = 1_000
+/** Most bytes of messages and answers that a node holds for one connection: the largest 8 at a time. */
+export const MOST_HELD_BYTES = 8 * MOST_BODY_BYTES
+/** A node reads an answer within this time. */
+export const READ_WITHIN_MS = 15_000
 /** Path of a message, before its topic. */
 export const PATH = '/peer/'
 /** Path of a stream of bytes, before its service. The bodies of request and answer are the two directions of the stream. */
