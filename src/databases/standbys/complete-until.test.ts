@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { completeUntil, remember, type Sample } from './complete-until.js'
+import { completeUntil, promisedUntil, remember, type Sample } from './complete-until.js'
 
 const at = (second: number, offset: number, replid = 'one'): Sample => ({ at: second * 1_000, replid, offset })
 
@@ -15,6 +15,13 @@ describe('the time until which a copy is complete', () => {
   it('is unknown for a copy with another history', () => {
     expect(completeUntil(samples, { replid: 'two', offset: 10_000 })).toBeUndefined()
     expect(remember(samples, at(4, 50, 'two'))).toEqual([at(4, 50, 'two')])
+  })
+
+  it('is not ahead of the clock of the home after that was set back', () => {
+    expect(remember(samples, at(2, 400))).toEqual([at(1, 100), at(2, 200), at(2, 400)])
+    expect(promisedUntil({ until: undefined, known: 3_000, now: 2_000 })).toBeNull()
+    expect(promisedUntil({ until: 2_000, known: 3_000, now: 2_000 })).toBe(2_000)
+    expect(promisedUntil({ until: undefined, known: 3_000, now: 4_000 })).toBe(3_000)
   })
 
   it('is remembered for a minute', () => {

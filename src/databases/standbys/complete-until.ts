@@ -8,9 +8,29 @@ export interface Sample {
   readonly offset: number
 }
 
-/** Adds a sample, and drops samples of another history, because their offsets say nothing about this one. */
+/**
+ * Adds a sample. Drops samples of another history, because their offsets say nothing about this one, and samples from before
+ * the clock was set back.
+ */
 export function remember(samples: readonly Sample[], now: Sample): readonly Sample[] {
-  return [...samples.filter(({ replid }) => replid === now.replid), now].slice(-MOST_SAMPLES)
+  return [...samples.filter(({ replid, at }) => replid === now.replid && at <= now.at), now].slice(-MOST_SAMPLES)
+}
+
+/**
+ * The time to store. It does not go back when the copy falls behind, except below the clock of the home after that was set
+ * back: writes that are answered from then on may be missing.
+ * @param until see `completeUntil`. @param known the stored time. @param now the time of the latest sample.
+ */
+export function promisedUntil({
+  until,
+  known,
+  now,
+}: {
+  readonly until: number | undefined
+  readonly known: number | null
+  readonly now: number
+}): number | null {
+  return Math.max(until ?? 0, known !== null && known <= now ? known : 0) || null
 }
 
 /**

@@ -1,7 +1,7 @@
 import { pause } from '../../base/index.js'
 import type { StreamTarget } from '../moves/streams.js'
 import type { PlacedStandby, StandbyNote } from '../transactions/standbys.js'
-import { completeUntil, remember, type Sample } from './complete-until.js'
+import { completeUntil, promisedUntil, remember, type Sample } from './complete-until.js'
 import { type CopyProgress, type FollowRequest, followAnswerOf, type StandbysDeps, TOPICS } from './deps.js'
 import type { Guard } from './guard.js'
 
@@ -105,12 +105,14 @@ export class HomeSide {
   #noteOf(row: PlacedStandby, progress: CopyProgress): StandbyNote {
     const { database_id: databaseId, node, now_epoch } = row
     const samples = this.#guarded.get(databaseId)?.samples ?? []
+    const now = samples.at(-1)?.at ?? this.#deps.clock.now()
+    const known = (until: number | undefined) => promisedUntil({ until, known: row.complete_until, now })
     const note = {
       databaseId,
       node,
       mode: row.mode,
       epoch: now_epoch ?? 1,
-      complete_until: row.complete_until,
+      complete_until: known(undefined),
       problem: null,
       home_offset: samples.at(-1)?.offset ?? row.home_offset,
       standby_offset: row.standby_offset,
@@ -124,8 +126,7 @@ export class HomeSide {
       case 'following': {
         const until = completeUntil(samples, progress)
         if (until === undefined && !hasFollowed) return { ...note, state: 'copying' }
-        const complete_until = Math.max(until ?? 0, row.complete_until ?? 0) || null
-        return { ...note, state: 'following', complete_until, standby_offset: progress.offset }
+        return { ...note, state: 'following', complete_until: known(until), standby_offset: progress.offset }
       }
       default:
         return progress satisfies never
