@@ -48,7 +48,10 @@ const MOST_LARGE = MOST_HELD_BYTES / MOST_BODY_BYTES
 async function faultyNode(store: Store, port: number) {
   const { own, authority, stop } = await openPeerCredentials({ store, clock: systemClock, logger })
   const session = connect(`https://127.0.0.1:${port}`, {
-    ...{ key: own.current.key, cert: own.current.certificate, ca: authority, servername: PEER_NAME },
+    key: own.current.key,
+    cert: own.current.certificate,
+    ca: authority,
+    servername: PEER_NAME,
     settings: { initialWindowSize: 0 },
   })
   session.on('error', () => undefined)
@@ -61,7 +64,10 @@ async function faultyNode(store: Store, port: number) {
     const stream = session.request({ ':method': 'POST', ':path': `${PATH}flood`, ...headers })
     let status: number | undefined
     stream.on('error', () => undefined)
-    stream.once('response', (answer) => outcomes.push((status = Number(answer[':status']))))
+    stream.once('response', (answer) => {
+      status = Number(answer[':status'])
+      outcomes.push(status)
+    })
     return stream.once('close', () => status ?? outcomes.push('ended'))
   }
   const count = (outcome: number | 'ended') => outcomes.filter((one) => one === outcome).length
@@ -88,9 +94,12 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
     // Answers that it does not read are kept for a while only.
     const reader = await faultyNode(store, other.port)
     for (let sent = 0; sent < MOST_LARGE + 3; sent++) reader.begin().end('1')
-    await waitFor(() => reader.count(200) === MOST_LARGE && reader.count(503) === 3, { what: 'the surplus to be refused' })
+    await waitFor(() => reader.count(200) === MOST_LARGE && reader.count(503) === 3, {
+      what: 'the surplus to be refused',
+    })
     await works()
-    const again = () => reader.begin().end('1') && waitFor(() => reader.count(200) > MOST_LARGE, { what: '', deadlineMs: 1_000 })
+    const again = () =>
+      reader.begin().end('1') && waitFor(() => reader.count(200) > MOST_LARGE, { what: '', deadlineMs: 1_000 })
     await waitFor(again, { what: 'the unread answers to be dropped' })
 
     // Of bodies that do not end, only some are kept.
@@ -103,7 +112,11 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
   it('has a limited number of messages in work, also of those that it has given up', async () => {
     let [begun, finish] = [0, (): void => undefined]
     const finished = new Promise<void>((resolve) => (finish = resolve))
-    const answer = async ({ topic, payload }: PeerRequest) => (topic === 'flood' ? (begun++, finished) : payload)
+    const answer = async ({ topic, payload }: PeerRequest) => {
+      if (topic !== 'flood') return payload
+      begun++
+      return finished
+    }
     const [one, other] = [await startLink(store, 1), await startLink(store, 2, answer)]
     const node = await faultyNode(store, other.port)
     const given = Array.from({ length: MOST_MESSAGES }, () => node.begin().end('1'))
@@ -125,6 +138,6 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
     const large = 'x'.repeat(MOST_BODY_BYTES - 2)
     const asked = Array.from({ length: MOST_LARGE + 3 }, () => one.request(at(silent, 2), 'hello', large, 100))
     const reasons = (await Promise.allSettled(asked)).map((one) => one.status === 'rejected' && String(one.reason))
-    expect(reasons.filter((reason) => reason && reason.includes('too many messages'))).toHaveLength(3)
+    expect(reasons.filter((reason) => String(reason).includes('too many messages'))).toHaveLength(3)
   })
 })

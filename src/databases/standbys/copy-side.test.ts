@@ -23,7 +23,10 @@ function nodeB(scene: Scene) {
     node: 'b',
     clock: systemClock,
     store: { run },
-    fleet: { suspend: () => Promise.reject(new Error('the copy ends here')), remove: async () => noted.push('removed') },
+    fleet: {
+      suspend: () => Promise.reject(new Error('the copy ends here')),
+      remove: async () => noted.push('removed'),
+    },
     logger: { warn: () => undefined, info: () => undefined },
   }
   const copies = new CopySide(deps as unknown as StandbysDeps)

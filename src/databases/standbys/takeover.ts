@@ -82,7 +82,8 @@ export class Takeover {
     if (row.home_state !== 'dead' || row.state !== 'following' || incarnation === null) {
       // A takeover that failed has left the copy sealed, and the home has come back.
       this.#takeovers.delete(databaseId)
-      return this.#copies.unseal(databaseId)
+      this.#copies.unseal(databaseId)
+      return
     }
     if (known?.incarnation === incarnation && !this.#copies.isWhole(databaseId, row.now_epoch ?? 1)) return
     const done = this.#take({ row, incarnation, beganMs: performance.now() }).then((outcome) => {
