@@ -149,6 +149,7 @@ class StoredDatabases implements Databases {
     return new Backups({
       ...this.#deps,
       sleep,
+      quarantine: this.quarantine,
       onReplaced: (databaseId) => {
         this.#losses.replaced(databaseId)
         this.usage.dataReplaced(databaseId)

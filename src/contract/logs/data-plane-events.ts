@@ -162,7 +162,7 @@ export const DATA_PLANE_EVENTS = {
   database_loss_not_stored: databases('error', 'a data loss of a database cannot be stored', 'databaseId', 'error'),
   quarantine_added: databases(
     'warn',
-    'files that the store does not know were moved into quarantine',
+    'files that the store does not know, or of a backup that a start could not complete, were moved into quarantine',
     'quarantineId',
     'from',
   ),

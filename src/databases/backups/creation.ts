@@ -41,9 +41,15 @@ export class BackupCreation {
 
   /** Stores the outcome of `work`. A failed backup has no file. */
   async settle(backup: NewBackup, work: () => Promise<Figures>): Promise<BackupRow> {
+    const figures = await this.#attempt(backup, work)
+    // If this rejects, the store may have the outcome: the file stays, and the next start looks at both.
+    return this.finish(backup, { kind: 'completed', ...figures })
+  }
+
+  async #attempt(backup: NewBackup, work: () => Promise<Figures>): Promise<Figures> {
     try {
       await this.#prune(backup)
-      return await this.#finish(backup, { kind: 'completed', ...(await work()) })
+      return await work()
     } catch (cause) {
       const error = isUnwritable(cause) ? new HomeportError('store_full', {}, { cause }) : cause
       // A tenant may mistype the URL of an import, which does not concern the operator.
@@ -52,7 +58,7 @@ export class BackupCreation {
       else this.#deps.logger.error('backup_failed', { error, backupId: backup.backup_id })
       // If this fails, the next start deletes the file; the row must not stay pending until then.
       await deleteFiles(this.#deps, [backup])
-      await this.#finish(backup, { kind: 'failed', failure: reasonOf(error) })
+      await this.finish(backup, { kind: 'failed', failure: reasonOf(error) })
       throw error
     }
   }
@@ -65,7 +71,8 @@ export class BackupCreation {
     await deleteFiles(this.#deps, gone)
   }
 
-  async #finish(
+  /** Stores the outcome of a backup. Retries until the store has it, or the server stops. */
+  async finish(
     { backup_id: backupId, database_id: databaseId, kind }: NewBackup,
     result: backups.BackupResult,
   ): Promise<BackupRow> {

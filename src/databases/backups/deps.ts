@@ -1,5 +1,6 @@
 import { pause, type TargetGate } from '../../base/index.js'
 import type { DatabasesDeps, SleepControl } from '../deps.js'
+import type { Quarantine } from '../quarantine/index.js'
 import type { BackupFiles } from './files.js'
 import type { UnconfirmedJobs } from './unconfirmed-jobs.js'
 
@@ -21,6 +22,7 @@ export interface BackupDeps
     | 'objectStorage'
   > {
   readonly files: BackupFiles
+  readonly quarantine: Pick<Quarantine, 'keepBackup'>
   /** See `regionOf`. */
   readonly only: string | undefined
   /** Maximum number of manual backups of a database. */

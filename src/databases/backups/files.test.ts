@@ -35,13 +35,14 @@ it('the reader refuses a missing file, and one of another length, before the fir
   await expect(verifiedFile(path, facts)).rejects.toThrow('its file cannot be read')
 })
 
-it('a sweep deletes what a crash has left of an upload, and keeps backups', async () => {
+it('a sweep deletes what a crash has left of an upload or a copy, and keeps backups', async () => {
   const dataDir = tempDir()
   const files = new BackupFiles(dataDir)
   const kept = { database_id: 'db_kept', backup_id: 'bak_kept' }
   writeFileSync(await files.prepare(kept), bytes)
   writeFileSync(await files.prepareUpload({ database_id: 'db_kept', backup_id: 'bak_uploading' }), bytes)
   writeFileSync(await files.prepareUpload({ database_id: 'db_gone', backup_id: 'bak_uploading' }), bytes)
+  writeFileSync(`${files.path({ database_id: 'db_kept', backup_id: 'bak_copying' })}.part`, bytes)
   expect(await files.sweep([{ ...kept, state: 'completed' }])).toEqual([])
   expect(readdirSync(join(dataDir, 'backups'), { recursive: true })).toEqual(['db_kept', 'db_kept/bak_kept.rdb'])
 })

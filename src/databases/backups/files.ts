@@ -23,7 +23,7 @@ import { placeCopy } from '../../fleet/index.js'
 const STAGED = 'restore.rdb'
 const EXTENSION = '.rdb'
 /** Extensions of files that exist only while their content arrives. */
-const ARRIVING = ['.upload', '.download']
+const ARRIVING = ['.upload', '.download', '.part']
 /** Length of the magic of an RDB file: `REDIS0012`, `VALKEY080`. */
 const FORMAT_BYTES = 9
 

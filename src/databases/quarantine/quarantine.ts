@@ -40,6 +40,8 @@ export interface UnknownData {
   readonly known: number
 }
 
+type What = Pick<QuarantineEntry, 'kind' | 'databaseId' | 'backupId'>
+
 /** Files that the store does not know; see `index.ts`. */
 export class Quarantine {
   readonly #deps: QuarantineDeps
@@ -72,6 +74,19 @@ export class Quarantine {
     await this.#prune()
     this.#pruneLater()
     for (const entry of await this.#files.list()) this.#report(entry)
+  }
+
+  /**
+   * Moves the file of a backup that the store knows into quarantine, and reports it.
+   * @param reason one sentence for people.
+   * @returns the id of the entry. Rejects when the file cannot be moved; then it is where it was.
+   */
+  async keepBackup(backup: BackupName, reason: string): Promise<string> {
+    const { database_id: databaseId, backup_id: backupId } = backup
+    const what = { kind: 'backup', databaseId, backupId } as const
+    const entry = await this.#take(this.#backups.path(backup), what, reason)
+    this.#report(entry)
+    return entry.id
   }
 
   async stop(): Promise<void> {
@@ -108,20 +123,20 @@ export class Quarantine {
     })
   }
 
-  async #moveIn(path: string, what: Pick<QuarantineEntry, 'kind' | 'databaseId' | 'backupId'>): Promise<void> {
-    const { clock, logger } = this.#deps
-    const reason = 'The store does not know it.'
+  async #moveIn(path: string, what: What): Promise<void> {
     try {
-      const { id, from } = await this.#files.take(path, { ...what, reason, movedAt: clock.now() })
-      logger.warn('quarantine_added', { quarantineId: id, from })
+      await this.#take(path, what, 'The store does not know it.')
     } catch (error) {
-      logger.error('quarantine_failed', {
-        error,
-        what: what.kind,
-        databaseId: what.databaseId,
-        backupId: what.backupId,
-      })
+      const { kind, databaseId, backupId } = what
+      this.#deps.logger.error('quarantine_failed', { error, what: kind, databaseId, backupId })
     }
+  }
+
+  async #take(path: string, what: What, reason: string): Promise<QuarantineEntry> {
+    const { clock, logger } = this.#deps
+    const entry = await this.#files.take(path, { ...what, reason, movedAt: clock.now() })
+    logger.warn('quarantine_added', { quarantineId: entry.id, from: entry.from })
+    return entry
   }
 
   /**

@@ -67,13 +67,19 @@ export class QuarantineFiles {
   }
 
   /**
-   * Moves a file or directory into quarantine. The note is written first: an entry without data was never moved.
+   * Moves a file or directory into quarantine. The note is written first: an entry without data was never moved. Rejects
+   * when it cannot be moved; then it stays, and there is no entry.
    * @param path of the data, on the same file system.
    */
   async take(path: string, what: Omit<QuarantineNote, 'from'>): Promise<QuarantineEntry> {
     const note = { ...what, from: relative(this.#dataDir, path) }
     const { id, data } = await this.open(note)
-    await rename(path, data)
+    try {
+      await rename(path, data)
+    } catch (error) {
+      await this.delete(id).catch(() => undefined)
+      throw error
+    }
     await syncPath(dirname(data))
     await syncPath(dirname(path))
     return { ...note, id }

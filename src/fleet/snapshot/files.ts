@@ -15,12 +15,20 @@ const NO_LINKS = new Set(['EXDEV', 'EPERM', 'EMLINK', 'ENOTSUP', 'ENOSYS'])
 
 /**
  * Copies a finished file; durable when it resolves. The copy has its own inode, so one bad block never hits backup and
- * data together, except on file systems that share blocks (reflinks).
+ * data together, except on file systems that share blocks (reflinks). A crash leaves at most a file with the extension
+ * `.part`.
  */
 export async function placeCopy(from: string, to: string): Promise<void> {
-  await rm(to, { force: true })
-  await copyFile(from, to, constants.COPYFILE_FICLONE)
-  await makeDurable(to)
+  const part = `${to}.part`
+  try {
+    await copyFile(from, part, constants.COPYFILE_FICLONE)
+    await syncPath(part)
+    await rename(part, to)
+  } catch (error) {
+    await rm(part, { force: true }).catch(() => undefined)
+    throw error
+  }
+  await syncPath(dirname(to))
 }
 
 /**
@@ -33,14 +41,10 @@ export async function placeLink(from: string, to: string): Promise<void> {
     await link(from, to)
   } catch (error) {
     if (!NO_LINKS.has(codeOf(error))) throw error
-    await copyFile(from, to, constants.COPYFILE_FICLONE)
+    return placeCopy(from, to)
   }
-  await makeDurable(to)
-}
-
-async function makeDurable(path: string): Promise<void> {
-  await syncPath(path)
-  await syncPath(dirname(path))
+  await syncPath(to)
+  await syncPath(dirname(to))
 }
 
 const BASE = 'appendonly.aof.1.base.rdb'
