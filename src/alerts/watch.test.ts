@@ -3,6 +3,7 @@ import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import type { Store } from '../store/index.js'
 import { silentLogger } from '../telemetry/index.js'
+import * as history from './transactions/alerts-history.js'
 import * as sources from './transactions/alerts-sources.js'
 import { AlertWatch } from './watch.js'
 
@@ -71,4 +72,23 @@ it('the watch looks for failed backups of every account, however many there are'
   )
   await watch.stop()
   expect(looked.size).toBe(150)
+})
+
+it('the watch deletes no alerts for their age for a day after the clock was set ahead by days', async () => {
+  const sweptAt: number[] = []
+  const { clock, watch } = watchOf(async (operation) => {
+    if (operation !== history.sweep) return []
+    sweptAt.push(clock.now())
+    return false
+  })
+  await watch.start()
+  clock.jump(40 * 86_400_000)
+  const start = clock.now()
+  for (let hour = 0; hour < 30; hour++) {
+    clock.advance(3_600_000)
+    await watch.looked
+  }
+  await watch.stop()
+  expect(sweptAt.length).toBeGreaterThan(0)
+  expect(Math.min(...sweptAt) - start).toBeGreaterThanOrEqual(86_400_000)
 })

@@ -1,4 +1,4 @@
-import { newId, type Service, type Timer } from '../base/index.js'
+import { AgeWatch, newId, type Service, type Timer } from '../base/index.js'
 import { ALERT_HISTORY_DAYS } from '../contract/alerts/kinds.js'
 import type { Queue } from '../queue/index.js'
 import { freshOf } from '../queue/transactions/messages-publish.js'
@@ -39,6 +39,7 @@ export class AlertWatch implements Service {
   readonly name = 'alerts'
   readonly #deps: AlertWatchDeps
   readonly #nodes: AlertNodes
+  readonly #ages: AgeWatch
   #timer: Timer | undefined
   #looking: Promise<void> = Promise.resolve()
   #phase: 'new' | 'running' | 'stopped' = 'new'
@@ -52,18 +53,21 @@ export class AlertWatch implements Service {
     this.#deps = deps
     this.#nodes = new AlertNodes(deps)
     this.#nodes.join()
+    this.#ages = new AgeWatch(deps.clock, (byMs) => deps.logger.warn('alerts_retention_waits', { byMs }))
     this.#sweptAt = deps.clock.now()
   }
 
   async start(): Promise<void> {
     if (this.#phase !== 'new') return
     this.#phase = 'running'
+    this.#ages.start()
     this.#schedule()
   }
 
   async stop(): Promise<void> {
     this.#phase = 'stopped'
     this.#timer?.cancel()
+    this.#ages.stop()
     await this.#looking
   }
 
@@ -186,6 +190,7 @@ export class AlertWatch implements Service {
     if (this.#sweptAt <= now && now - this.#sweptAt < SWEEP_MS) return
     this.#sweptAt = now
     await store.run(history.sweepOrphans, {})
+    if (!this.#ages.mayDelete) return
     const args = { before: now - ALERT_HISTORY_DAYS * 86_400_000, now, accountIds }
     while (this.#phase === 'running' && (await store.run(history.sweep, args)));
   }

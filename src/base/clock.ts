@@ -69,6 +69,50 @@ export class AgeTrust {
   }
 }
 
+/**
+ * Watches the clock for a job that deletes things by age: after a jump ahead of a day or more it answers no for a day, unless
+ * the clock is set back.
+ */
+export class AgeWatch {
+  readonly #clock: Clock
+  readonly #onDistrust: OnJump
+  readonly #trust = new AgeTrust()
+  #timer: Timer | undefined
+  #expectedMs = Number.POSITIVE_INFINITY
+
+  /** @param onDistrust called when deletions stop for a while. */
+  constructor(clock: Clock, onDistrust: OnJump) {
+    this.#clock = clock
+    this.#onDistrust = onDistrust
+  }
+
+  start(): void {
+    this.#expectedMs = this.#clock.now() + WATCH_EVERY_MS
+    this.#timer = this.#clock.after(WATCH_EVERY_MS, () => {
+      this.#note()
+      this.start()
+    })
+  }
+
+  stop(): void {
+    this.#timer?.cancel()
+  }
+
+  /** Whether things may be deleted for their age now. Also notices a jump since the last look of the timer. */
+  get mayDelete(): boolean {
+    this.#note()
+    return this.#trust.at(this.#clock.now())
+  }
+
+  #note(): void {
+    const now = this.#clock.now()
+    const byMs = now - this.#expectedMs
+    if (!Number.isFinite(byMs) || Math.abs(byMs) < TRUST_AFTER_MS) return
+    this.#expectedMs = now
+    if (this.#trust.jumped(byMs, now)) this.#onDistrust(byMs)
+  }
+}
+
 /** Receives a jump of the clock, milliseconds: positive when it was set ahead, negative when it was set back. */
 export type OnJump = (byMs: number) => void
 

@@ -2,7 +2,7 @@
  * Small utilities that every module uses and that know nothing of any module. One file holds one idea:
  *
  * - `clock.ts`: `Clock`, the only source of time (tests advance a `ManualClock`), `ClockWatch`, which notices that the
- *   system clock was set, and `AgeTrust`, which says whether things may be deleted for their age then.
+ *   system clock was set, and `AgeTrust` and `AgeWatch`, which say whether things may be deleted for their age then.
  * - `duration.ts`: durations and times as people and clients write them, and times that were given in the wrong unit.
  * - `event-loop.ts`: long work that yields to the event loop, so that it delays nobody.
  * - `client-memory.ts`: one limit for the memory that the requests and replies of all clients hold.
@@ -29,7 +29,7 @@
 
 export { ChunkList } from './chunk-list.js'
 export { ClientMemoryBudget, type MemoryConsumer, MIN_REPORTED_BYTES } from './client-memory.js'
-export { AgeTrust, type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
+export { AgeTrust, AgeWatch, type Clock, ClockWatch, commandClock, pause, systemClock, type Timer } from './clock.js'
 export { CoalescedTask } from './coalesced-task.js'
 export { ConnectionLimiter, type LimitedConnection } from './connection-limiter.js'
 export { formatDuration, goTime, otherUnitOf, parseDuration } from './duration.js'

@@ -1,4 +1,4 @@
-import { TargetGate } from '../base/index.js'
+import { AgeWatch, TargetGate } from '../base/index.js'
 import type { AwakeRecord } from '../contract/databases/awake.js'
 import type { DatabaseRecord } from '../contract/databases/databases.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -61,17 +61,19 @@ class StoredDatabases implements Databases {
   readonly #suspended: Suspended
   readonly #records: Records
   readonly #startUp: StartUp
+  readonly #ages: AgeWatch
 
   constructor(deps: DatabasesDeps) {
     const { plans, settings, isAccountSuspended } = deps
     this.#deps = deps
+    this.#ages = new AgeWatch(deps.clock, (byMs) => deps.logger.warn('backup_retention_waits', { byMs }))
     const serving = servingOf(plans, settings)
     const directory = new ServingDirectory(serving)
     this.directory = directory
-    const suspended: Suspended = isAccountSuspended ? { isAccountSuspended } : NOBODY_SUSPENDED
-    this.#suspended = suspended
+    this.#suspended = isAccountSuspended ? { isAccountSuspended } : NOBODY_SUSPENDED
     const only = regionOf(settings)
-    const engines = new DesiredEngines({ plans, suspended, only, rowOf: (databaseId) => directory.rowOf(databaseId) })
+    const rowOf = (databaseId: string) => directory.rowOf(databaseId)
+    const engines = new DesiredEngines({ plans, suspended: this.#suspended, only, rowOf })
     const sleep = new Sleep({ ...deps, engines, mostAwake: settings.awakeDatabases })
     this.homes = this.#homesOf()
     this.placement = this.#place()
@@ -86,12 +88,11 @@ class StoredDatabases implements Databases {
     }
     this.#engines = engines
     this.#sleep = sleep
-    const isAwake = (databaseId: string): boolean => sleep.isAwake(databaseId)
     directory.onChange(() => sleep.recheck())
     this.#creation = new Creation(changeDeps)
     const { quarantineMs: keepMs, acceptUnknownData: accept } = settings
-    this.quarantine = new Quarantine({ ...deps, keepMs, accept, creation: this.#creation })
-    this.#losses = new Losses({ ...changeDeps, isAwake })
+    this.quarantine = new Quarantine({ ...deps, ages: this.#ages, keepMs, accept, creation: this.#creation })
+    this.#losses = new Losses({ ...changeDeps, isAwake: (databaseId) => sleep.isAwake(databaseId) })
     this.backups = this.#newBackups(sleep, only)
     this.recovery = new Recovery({ ...changeDeps, homes: this.homes, backups: this.backups })
     this.#deletion = new Deletion({ ...changeDeps, backups: this.backups })
@@ -150,6 +151,7 @@ class StoredDatabases implements Databases {
       ...this.#deps,
       sleep,
       quarantine: this.quarantine,
+      ages: this.#ages,
       onReplaced: (databaseId) => {
         this.#losses.replaced(databaseId)
         this.usage.dataReplaced(databaseId)
@@ -192,6 +194,7 @@ class StoredDatabases implements Databases {
 
   /** Rolls back or completes what a crash interrupted, then serves every database. Wakes none. */
   async start(): Promise<void> {
+    this.#ages.start()
     const kept = await this.#startUp.run()
     for (const row of kept) this.directory.put(row)
     this.#losses.load(kept)
@@ -201,6 +204,7 @@ class StoredDatabases implements Databases {
   }
 
   async stop(): Promise<void> {
+    this.#ages.stop()
     await Promise.all(Object.values(this.others).map((one) => one?.stop()))
     const ending = [this.#creation, this.#deletion, this.changes, this.backups, this.quarantine]
     await Promise.all(ending.map((job) => job.stop()))

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '../clock.js'
 
-/** A clock for tests: its time changes only by `advance`. */
+/** A clock for tests: its time changes only by `advance` and `jump`. */
 export class ManualClock implements Clock {
   #now: number
   #timers: { at: number; callback: () => void }[] = []
@@ -31,6 +31,12 @@ export class ManualClock implements Clock {
       due.callback()
     }
     this.#now = end
+  }
+
+  /** Sets the clock ahead, or back if negative. As on a machine, timers keep the time that they have left. */
+  jump(byMs: number): void {
+    this.#now += byMs
+    for (const timer of this.#timers) timer.at += byMs
   }
 
   #remove(entry: { at: number }): void {

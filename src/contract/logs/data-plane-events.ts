@@ -184,6 +184,11 @@ export const DATA_PLANE_EVENTS = {
     'byMs',
   ),
 
+  backup_retention_waits: backups(
+    'warn',
+    'the clock was set ahead by days; if that is wrong, set it back within a day: until then neither backups nor files in quarantine are deleted for their age',
+    'byMs',
+  ),
   backup_failed: backups('error', 'a backup has failed', 'backupId', 'error'),
   import_failed: backups('info', 'an import has failed; its user sees why', 'backupId', 'error'),
   backup_file_left: backups(

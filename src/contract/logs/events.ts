@@ -216,6 +216,11 @@ export const LOG_EVENTS = {
     'error',
   ),
   alerts_not_current: alerts('warn', 'alerts are not up to date; trying again every 5 seconds', 'error'),
+  alerts_retention_waits: alerts(
+    'warn',
+    'the clock was set ahead by days; if that is wrong, set it back within a day: until then no alerts are deleted for their age',
+    'byMs',
+  ),
 } as const satisfies Readonly<Record<string, EventDeclaration>>
 
 /** The name of an event. */

@@ -49,7 +49,8 @@ describeOnSampledStore('daily backups', (openStore) => {
     return databaseId
   }
 
-  const common = () => ({ store, home, keep: 'stored', files: { remove: async () => undefined } }) as const
+  const common = () =>
+    ({ store, home, keep: 'stored', ages: { mayDelete: true }, files: { remove: async () => undefined } }) as const
 
   const completed = { kind: 'completed', sizeBytes: 10, keyCount: 2, dataBytes: 100, sha256: 'abc' } as const
 

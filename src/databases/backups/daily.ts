@@ -23,7 +23,7 @@ const INTERMEDIATE_RETENTION_MS = 3 * DAY_MS
 const FIRST_RETRY_MS = 5 * 60 * 1000
 
 /** What `DailyBackups` is built from. */
-export interface DailyDeps extends DeletionDeps, Pick<BackupDeps, 'clock' | 'home'> {
+export interface DailyDeps extends DeletionDeps, Pick<BackupDeps, 'clock' | 'home' | 'ages'> {
   /** Which daily backups expire in object storage and not here: all completed ones, or only those that are stored there. */
   readonly keep: backupsDaily.Ages['keep']
   /** Creates a backup and resolves when it is completed. */
@@ -170,7 +170,8 @@ export class DailyBackups {
   }
 
   async #expire(): Promise<void> {
-    const { store, clock, home } = this.#deps
+    const { store, clock, home, ages } = this.#deps
+    if (!ages.mayDelete) return
     const now = clock.now()
     const gone = await store.run(backupsDaily.expire, {
       daily: now - DAILY_ON_DISK_MS,

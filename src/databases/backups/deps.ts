@@ -1,4 +1,4 @@
-import { pause, type TargetGate } from '../../base/index.js'
+import { type AgeWatch, pause, type TargetGate } from '../../base/index.js'
 import type { DatabasesDeps, SleepControl } from '../deps.js'
 import type { Quarantine } from '../quarantine/index.js'
 import type { BackupFiles } from './files.js'
@@ -37,6 +37,8 @@ export interface BackupDeps
   readonly targets: TargetGate
   readonly sleep: Pick<SleepControl, 'wake' | 'reportStarted' | 'during'>
   readonly lost: UnconfirmedJobs
+  /** Whether backups may be deleted for their age. */
+  readonly ages: Pick<AgeWatch, 'mayDelete'>
   /** Aborted when the server stops. */
   readonly stopping: AbortSignal
 }

@@ -131,6 +131,15 @@ describe('files that the store does not know', () => {
         await server.api('GET', '/v2/redis/databases')
       }
     }
+    const { database_id: id } = kept
+    const backupsOf = async (): Promise<BackupRecord[]> => (await server.api('GET', `/v2/redis/list-backup/${id}`)).body
+    const before = await backupsOf()
+    expect(before.map((one) => one.internal_backup_tag)).toContain('safety')
+    clock.jump(30 * 86_400_000)
+    await pass(3)
+    expect(await listed()).toHaveLength(1)
+    expect(await backupsOf()).toEqual(before)
+    clock.jump(-30 * 86_400_000)
     clock.advance(6 * 86_400_000)
     await pass(12)
     expect(await listed()).toMatchObject([{ database_id: forgotten.database_id }])

@@ -1,7 +1,7 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { auditRow } from '../../accounts/index.js'
-import { type Clock, newId, type Timer, unreachable } from '../../base/index.js'
+import { type AgeWatch, type Clock, newId, type Timer, unreachable } from '../../base/index.js'
 import type { Config } from '../../config/index.js'
 import type { AdoptBody, QuarantineRecord } from '../../contract/databases/quarantine.js'
 import { isPrimaryRegion, REGIONS, type Region } from '../../contract/databases/regions.js'
@@ -26,6 +26,8 @@ const BACKUP_ID = /^[A-Za-z0-9_-]{1,100}$/
 export interface QuarantineDeps
   extends Pick<DatabasesDeps, 'dataDir' | 'store' | 'fleet' | 'logger' | 'problems' | 'isOperator'> {
   readonly clock: Clock
+  /** Whether entries may be deleted for their age. */
+  readonly ages: Pick<AgeWatch, 'mayDelete'>
   /** How long entries are kept. */
   readonly keepMs: number
   readonly accept: 'few' | 'quarantine'
@@ -159,7 +161,8 @@ export class Quarantine {
   }
 
   async #prune(): Promise<void> {
-    const { clock, keepMs, logger, problems } = this.#deps
+    const { clock, keepMs, logger, problems, ages } = this.#deps
+    if (!ages.mayDelete) return
     const gone = await this.#files.prune(clock.now() - keepMs)
     for (const id of gone) {
       logger.warn('quarantine_deleted', { quarantineId: id })

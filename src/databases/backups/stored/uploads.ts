@@ -23,7 +23,7 @@ const KEYS = 'backups.keys'
 
 /** What `Uploads` is built from. */
 export interface UploadDeps
-  extends Pick<BackupDeps, 'store' | 'clock' | 'logger' | 'home'>,
+  extends Pick<BackupDeps, 'store' | 'clock' | 'logger' | 'home' | 'ages'>,
     Pick<DatabasesDeps, 'problems' | 'cluster'> {
   readonly objects: BackupObjects
   readonly keys: BackupKeys
@@ -188,7 +188,8 @@ export class Uploads {
 
   /** Deletes files that object storage has too, then daily backups past their retention there. */
   async #expire(): Promise<void> {
-    const { store, clock, home, files, retention } = this.#deps
+    const { store, clock, home, files, retention, ages } = this.#deps
+    if (!ages.mayDelete) return
     const now = clock.now()
     const stored = await store.run(objects.storedDaily, { home })
     for (const backup of locallyExpired(stored, now)) await files.remove(backup)
