@@ -126,6 +126,28 @@ describe('object storage', () => {
     await expect(storage.put('parts', bytes(20 * MIB), 20 * MIB)).rejects.toThrow('503 SlowDown')
     server.fault = () => undefined
     await expect(whole(storage.get('parts'))).rejects.toMatchObject({ code: 'object_missing' })
+    expect(server.uploads.size).toBe(0)
+  })
+
+  it('aborts the uploads in parts that a killed server has left of an object', async () => {
+    // A kill also prevents the request that aborts the upload.
+    server.fault = ({ url, method }) =>
+      url?.includes('partNumber=2') || (method === 'DELETE' && url?.includes('uploadId'))
+        ? { kind: 'status', status: 503, code: 'SlowDown' }
+        : undefined
+    for (const key of ['left/1', 'left/1', 'left/10'])
+      await expect(storage.put(key, bytes(20 * MIB), 20 * MIB)).rejects.toThrow('503')
+    expect([...server.uploads.values()].sort()).toEqual(['tests/left/1', 'tests/left/1', 'tests/left/10'])
+    server.fault = () => undefined
+    await storage.put('left/1', bytes(20 * MIB), 20 * MIB)
+    expect([...server.uploads.values()]).toEqual(['tests/left/10'])
+    // Parts cannot be listed by every storage, or by these credentials.
+    server.fault = ({ url, method }) =>
+      method === 'GET' && url?.includes('uploads') ? { kind: 'status', status: 501, code: 'NotImplemented' } : undefined
+    await storage.put('left/10', bytes(20 * MIB), 20 * MIB)
+    server.fault = () => undefined
+    await storage.abortUploads('left/', (key) => key === 'left/10')
+    expect(server.uploads.size).toBe(0)
   })
 
   it.each(['uploads', 'partNumber=1'])('closes what it reads when the storage refuses `%s`', async (refused) => {

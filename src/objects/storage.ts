@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
-import { HomeportError } from '../contract/errors/errors.js'
-import { reasonOf, type StorageOptions, StorageRequests } from './requests.js'
+import { HomeportError, isError } from '../contract/errors/errors.js'
+import { reasonOf, type StorageOptions, type StorageRequest, StorageRequests } from './requests.js'
 
 /** An object in a list. */
 export interface ObjectEntry {
@@ -12,6 +12,8 @@ export interface ObjectEntry {
 const PART_BYTES = 8 * 2 ** 20
 /** S3 takes at most 10,000 parts. */
 const MOST_PARTS = 9_000
+/** Pages of unfinished uploads that one call reads, at most 1,000 each. The next call continues with those that are left. */
+const MOST_UPLOAD_PAGES = 10
 /** Maximum number of entries in a list: a storage that never ends its list must not fill the memory. */
 const LONGEST_LIST = 1_000_000
 
@@ -34,7 +36,8 @@ export class ObjectStorage {
   }
 
   /**
-   * Writes an object. Larger ones are sent in parts, and exist only when all of them have arrived.
+   * Writes an object. Larger ones are sent in parts, and exist only when all of them have arrived. Aborts earlier uploads of
+   * this object, which a killed server has left.
    * @param sizeBytes an upper bound of the length, which decides the size of a part.
    */
   async put(key: string, content: AsyncIterable<Buffer>, sizeBytes: number, signal?: AbortSignal): Promise<void> {
@@ -75,10 +78,29 @@ export class ObjectStorage {
   }
 
   /** Deletes an object, if it exists. */
-  async remove(key: string, signal?: AbortSignal): Promise<void> {
-    await this.#requests.text({ method: 'DELETE', key, signal }).catch((error: unknown) => {
-      if (!(error instanceof HomeportError && error.code === 'object_missing')) throw error
-    })
+  remove(key: string, signal?: AbortSignal): Promise<void> {
+    return this.#delete({ key, signal })
+  }
+
+  /**
+   * Aborts unfinished uploads in parts, which a killed server has left: they cost money, and no list of objects shows them.
+   * @param start where their keys start. Some storages know only whole keys here.
+   */
+  async abortUploads(start: string, isLeft: (key: string) => boolean, signal?: AbortSignal): Promise<void> {
+    const { prefix } = this.#requests.options.place
+    let after: Readonly<Record<string, string>> = {}
+    for (let page = 0; page < MOST_UPLOAD_PAGES; page++) {
+      const query = { uploads: '', prefix: `${prefix}${start}`, ...after }
+      const { text } = await this.#requests.text({ method: 'GET', key: '', query, signal })
+      for (const [, found = ''] of text.matchAll(/<Upload>([\s\S]*?)<\/Upload>/g)) {
+        const [key, uploadId] = [textOf('Key', found), textOf('UploadId', found)]
+        if (!key?.startsWith(prefix) || uploadId === undefined || !isLeft(key.slice(prefix.length))) continue
+        await this.#delete({ key: key.slice(prefix.length), query: { uploadId }, signal })
+      }
+      const [nextKey, nextId] = [textOf('NextKeyMarker', text), textOf('NextUploadIdMarker', text)]
+      if (textOf('IsTruncated', text) !== 'true' || nextKey === undefined) return
+      after = { 'key-marker': nextKey, ...(nextId !== undefined && { 'upload-id-marker': nextId }) }
+    }
   }
 
   /**
@@ -100,6 +122,13 @@ export class ObjectStorage {
   /** Closes idle connections. */
   close(): Promise<void> {
     return this.#requests.close()
+  }
+
+  /** Deletes an object or an upload, if it exists. */
+  async #delete(what: Omit<StorageRequest, 'method'>): Promise<void> {
+    await this.#requests.text({ method: 'DELETE', ...what }).catch((error: unknown) => {
+      if (!isError(error, 'object_missing')) throw error
+    })
   }
 
   async #page(after: string | undefined, folder: string, limit: number) {
@@ -125,8 +154,10 @@ export class ObjectStorage {
   }
 
   async #putInPieces(key: string, parts: AsyncIterable<Buffer>, signal: AbortSignal | undefined): Promise<void> {
+    // A storage without this request, or one that refuses it, must not prevent the upload.
+    await this.abortUploads(key, (found) => found === key, signal).catch(() => undefined)
     const begun = await this.#requests.text({ method: 'POST', key, query: { uploads: '' }, signal })
-    const uploadId = /<UploadId>([^<]+)<\/UploadId>/.exec(begun.text)?.[1]
+    const uploadId = textOf('UploadId', begun.text)
     if (uploadId === undefined) return this.#requests.fail('it did not start a multipart upload')
     try {
       const tags: string[] = []
@@ -147,6 +178,9 @@ export class ObjectStorage {
     }
   }
 }
+
+const textOf = (name: string, xml: string): string | undefined =>
+  new RegExp(`<${name}>([^<]+)</${name}>`).exec(xml)?.[1]
 
 async function* joined(first: readonly Buffer[], rest: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield* first

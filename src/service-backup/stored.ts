@@ -67,18 +67,19 @@ export class StoredBackups {
   }
 
   /**
-   * Removes the objects of incomplete backups that a killed server left, but not of backups begun at `since` (Unix
+   * Removes the objects and unfinished uploads of incomplete backups that a killed server left, but not of backups begun at `since` (Unix
    * milliseconds) or later.
    */
   async removeLeft(since: number): Promise<void> {
     const keysOf = new Map<string, string[]>()
     for await (const { key } of this.#storage.list(FOLDER)) {
-      const [name = ''] = key.slice(FOLDER.length).split('/')
+      const name = nameIn(key)
       if (timeOfName(name) < since) keysOf.set(name, [...(keysOf.get(name) ?? []), key])
     }
     for (const [name, keys] of keysOf) {
       if (!(await this.#isComplete(name))) for (const key of keys) await this.#storage.remove(key)
     }
+    await this.#storage.abortUploads(FOLDER, (key) => timeOfName(nameIn(key)) < since)
   }
 
   /** Asks for each backup separately, because a list of very many objects ends early. */
@@ -133,5 +134,8 @@ export class StoredBackups {
     return Buffer.concat(chunks).toString('utf8')
   }
 }
+
+/** The name of the backup that an object belongs to. */
+const nameIn = (key: string): string => key.slice(FOLDER.length).split('/')[0] ?? ''
 
 const keyOf = (name: string, path: string): string => `${StoredBackups.folderOf(name)}/${path}`

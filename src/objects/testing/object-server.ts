@@ -24,6 +24,8 @@ export class ObjectServer {
   readonly #storage: S3rver
   readonly #proxy: Server
   readonly #storagePort: number
+  /** The key of each unfinished upload in parts, by the id of the upload. */
+  readonly uploads = new Map<string, string>()
   /** Decides the fault of each request. */
   fault: Fault = () => undefined
 
@@ -89,9 +91,18 @@ export class ObjectServer {
     if (problem !== undefined) return refuse(outgoing, 403, problem)
     if (fault?.kind === 'status') return refuse(outgoing, fault.status, fault.code)
     const { method, url: path, headers } = incoming
+    const { pathname, searchParams: query } = new URL(path ?? '', this.endpoint)
+    // The server itself can neither list nor abort uploads.
+    if (method === 'GET' && query.has('uploads')) return this.#listUploads(query, outgoing)
+    const uploadId = query.get('uploadId')
+    if (method === 'DELETE' && uploadId !== null) {
+      outgoing.writeHead(this.uploads.delete(uploadId) ? 204 : 404).end()
+      return
+    }
     const onward = request({ host: '127.0.0.1', port: this.#storagePort, method, path, headers }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
       let sent = 0
+      if (query.has('uploads') || query.has('uploadId')) this.#follow(method, pathname, query, answer)
       answer.on('data', (chunk: Buffer) => {
         if (fault?.kind === 'flip' && fault.atByte >= sent && fault.atByte < sent + chunk.length) {
           chunk[fault.atByte - sent] = ~(chunk[fault.atByte - sent] ?? 0) & 0xff
@@ -105,6 +116,31 @@ export class ObjectServer {
     })
     onward.on('error', () => outgoing.destroy())
     onward.end(body)
+  }
+
+  #follow(method: string | undefined, pathname: string, query: URLSearchParams, answer: IncomingMessage): void {
+    const uploadId = query.get('uploadId')
+    if (uploadId !== null && method !== 'PUT') this.uploads.delete(uploadId)
+    if (!query.has('uploads')) return
+    answer.once('data', (chunk: Buffer) => {
+      const begun = /<UploadId>([^<]+)</.exec(chunk.toString())?.[1]
+      if (begun !== undefined) this.uploads.set(begun, decodeURIComponent(pathname.replace('/homeport/', '')))
+    })
+  }
+
+  /** One upload for each page, so that clients have to continue. */
+  #listUploads(query: URLSearchParams, outgoing: ServerResponse): void {
+    const after = `${query.get('key-marker') ?? ''} ${query.get('upload-id-marker') ?? ''}`
+    const found = [...this.uploads]
+      .filter(([id, key]) => key.startsWith(query.get('prefix') ?? '') && `${key} ${id}` > after)
+      .sort(([a, keyA], [b, keyB]) => (`${keyA} ${a}` < `${keyB} ${b}` ? -1 : 1))
+    const [id, key] = found[0] ?? []
+    const upload = id === undefined ? '' : `<Upload><Key>${key}</Key><UploadId>${id}</UploadId></Upload>`
+    const next = `<NextKeyMarker>${key}</NextKeyMarker><NextUploadIdMarker>${id}</NextUploadIdMarker>`
+    const isTruncated = found.length > 1
+    outgoing.end(
+      `<ListMultipartUploadsResult>${isTruncated ? next : ''}<IsTruncated>${isTruncated}</IsTruncated>${upload}</ListMultipartUploadsResult>`,
+    )
   }
 }
 

@@ -129,9 +129,12 @@ export class BackupObjects {
     throw unusable('it is empty')
   }
 
-  /** Deletes an object, if it exists. */
-  remove(backup: BackupName, signal: AbortSignal): Promise<void> {
-    return this.#storage.remove(objectKey(backup), signal)
+  /** Deletes an object, if it exists, and the parts of an upload that was not completed. */
+  async remove(backup: BackupName, signal: AbortSignal): Promise<void> {
+    const key = objectKey(backup)
+    await this.#storage.remove(key, signal)
+    // A storage without this request, or one that refuses it, must not keep the row of the object for ever.
+    await this.#storage.abortUploads(key, (found) => found === key, signal).catch(() => undefined)
   }
 
   /** The objects that are named like backups; of one database, or of all. */
