@@ -3,5 +3,6 @@
 export type { CheckDepth, StoreReport } from './check.js'
 export { type CopyOptions, type CopyProgress, type CopyReport, copyStore } from './copy/copy-store.js'
 export { checkPostgresStore } from './postgres/check.js'
+export { type EnvironmentEffect, environmentEffect } from './postgres/environment.js'
 export { checkPostgresServer, type ServerFinding, type ServerReport } from './postgres/server-check.js'
 export { checkSqliteStore } from './sqlite/check.js'

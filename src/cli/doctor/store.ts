@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { unreachable } from '../../base/index.js'
 import { type Config, describeStore } from '../../config/index.js'
-import type { CheckDepth, StoreReport } from '../../store/maintenance.js'
+import type { CheckDepth, EnvironmentEffect, StoreReport } from '../../store/maintenance.js'
 import { describeError } from '../errors.js'
 import { counted } from '../terminal/figures.js'
 import { type Finding, fail, ok, warn } from './finding.js'
@@ -17,7 +17,7 @@ const MOST_SHOWN = 5
 /** Checks whether the store can be read, and describes the durability of commits. With `deep`, verifies all checksums. */
 export async function checkStore(config: Config, depth: CheckDepth): Promise<Finding[]> {
   // Imported here, so that other commands do not load the store.
-  const { checkPostgresStore, checkSqliteStore } = await import('../../store/maintenance.js')
+  const { checkPostgresStore, checkSqliteStore, environmentEffect } = await import('../../store/maintenance.js')
   const { store, dataDir } = config
   if (store.kind === 'sqlite') {
     const report = await checkSqliteStore(dataDir, depth)
@@ -29,16 +29,34 @@ export async function checkStore(config: Config, depth: CheckDepth): Promise<Fin
   }
   const place = describeStore(store)
   const report = await checkPostgresStore(store.url, depth)
+  const variables = judgeVariables(environmentEffect(store.url, process.env))
   if (report.kind === 'unusable') {
     const todo = 'Start PostgreSQL, correct the URL, or change what the reason names.'
-    return [fail('store', `${place} cannot be used: ${report.reason}`, todo)]
+    return [fail('store', `${place} cannot be used: ${report.reason}`, todo), ...variables]
   }
   const found = await judge(
     config,
     report,
     `${place} responds: a 2xx is sent when PostgreSQL has acknowledged the commit`,
   )
-  return [...found, ...(await checkServer(store.url, config))]
+  return [...found, ...variables, ...(await checkServer(store.url, config))]
+}
+
+/** Judges the variables of PostgreSQL in the environment. */
+export function judgeVariables({ completing, changing, ignored }: EnvironmentEffect): Finding[] {
+  const findings: Finding[] = []
+  if (completing.length > 0)
+    findings.push(ok('postgres', `${completing.join(', ')} of the environment complete the URL`))
+  if (changing.length > 0) {
+    const todo =
+      'The server may run with other variables than this shell: write the settings into the URL (docs/postgres.md).'
+    findings.push(warn('postgres', `${changing.join(', ')} of the environment change the connection`, todo))
+  }
+  if (ignored.length > 0) {
+    const todo = 'Homeport takes these from the URL only. If the URL is right, nothing needs to be done.'
+    findings.push(warn('postgres', `${ignored.join(', ')} of the environment have no effect`, todo))
+  }
+  return findings
 }
 
 /** Checks the settings of the PostgreSQL server. */

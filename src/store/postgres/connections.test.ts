@@ -63,6 +63,12 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     }
     const others = Object.keys(expected).map((each) => `ALTER DATABASE ${name} SET ${each} = '${otherOf(each)}'`)
     await raw(place).execute(others.join(';'))
+    // The driver sends these options at the start of a connection.
+    const options = Object.keys(expected).map((each) => `-c ${each}=${otherOf(each).replaceAll(' ', '\\ ')}`)
+    vi.stubEnv('PGOPTIONS', [...options, '-c geqo=off'].join(' '))
+    undo.push(async () => void vi.unstubAllEnvs())
+    const isSent = await pool.use(async (client) => (await client.query('SHOW geqo')).rows[0]?.geqo === 'off')
+    expect(isSent).toBe(true)
     const found: Record<string, unknown> = {}
     for (const setting of Object.keys(expected)) {
       found[setting] = await pool.use(async (client) => (await client.query(`SHOW ${setting}`)).rows[0]?.[setting])

@@ -1,5 +1,8 @@
-import { expect, it } from 'vitest'
+import pg from 'pg'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { describeOnStore } from '../testing/index.js'
+import { connectionSettings } from './connection.js'
+import { environmentEffect } from './environment.js'
 import { isInTransactionMode } from './pooler.js'
 import { checkPostgresServer, judgeServer } from './server-check.js'
 
@@ -32,6 +35,24 @@ it('the check finds nothing wrong with a server as it should be', () => {
   expect(judgeServer(SERVER, SETTINGS)).toEqual([])
 })
 
+it('the check sorts variables of the environment by their effect, and follows the driver', () => {
+  const names = ['PGUSER', 'PGPASSWORD', 'PGPORT', 'PGOPTIONS', 'PGSSLMODE', 'PGHOST', 'PGDATABASE', 'PGAPPNAME']
+  const environment = Object.fromEntries(names.map((name) => [name, '1']))
+  expect(environmentEffect('postgres://db/homeport', environment)).toEqual({
+    completing: ['PGUSER', 'PGPASSWORD', 'PGPORT'],
+    changing: ['PGOPTIONS', 'PGSSLMODE'],
+    ignored: ['PGAPPNAME', 'PGDATABASE', 'PGHOST'],
+  })
+  const all = 'postgres://u:p@db:5432/homeport?sslmode=disable&options=-c%20x%3D1'
+  expect(environmentEffect(all, environment)).toEqual({ completing: [], changing: [], ignored: names.sort() })
+  for (const name of names) vi.stubEnv(name, '1')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const client = new pg.Client(connectionSettings('postgres://db/homeport', 1_000, 'short'))
+  const found = Reflect.get(client, 'connectionParameters')
+  expect(found).toMatchObject({ host: 'db', database: 'homeport', user: '1', password: '1', port: 1, options: '1' })
+  expect(found).toMatchObject({ application_name: 'homeport' })
+})
+
 it.each([
   [{}, { fsync: 'off' }, 'fail', 'fsync is off'],
   [{}, { full_page_writes: 'off' }, 'fail', 'full_page_writes is off'],
@@ -52,6 +73,13 @@ it.each([
   [{}, { isEncrypted: 0 }, 'warn', 'the connection is not encrypted'],
   [{}, { oldestTransactionSeconds: 1_000 }, 'warn', 'a transaction has been open for 16 minutes'],
   [{}, { idleSlots: 'old' }, 'warn', 'unused replication slot: old'],
+  [
+    {},
+    { authorityUntilMs: Date.parse('2021-05-01') },
+    'fail',
+    'the certificate authority of the nodes expired on 2021-05-01',
+  ],
+  [{}, { authorityUntilMs: Number.NaN }, 'fail', 'the certificate authority of the nodes cannot be read'],
 ])('the check reports what is wrong: %o %o', (server, settings, status, found) => {
   expect(judgeServer({ ...SERVER, ...server }, { ...SETTINGS, ...settings })).toEqual([
     { status, found, todo: expect.any(String) },

@@ -1,4 +1,6 @@
+import { X509Certificate } from 'node:crypto'
 import type pg from 'pg'
+import { systemClock } from '../../base/index.js'
 import { targetOf } from './connection.js'
 import { MOST_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts } from './connector.js'
@@ -48,6 +50,8 @@ export interface ServerSettings {
   /** Age of the oldest transaction that keeps dead rows from being removed, seconds. */
   readonly oldestTransactionSeconds: number
   readonly idleSlots: string
+  /** Until when the authority of the nodes is valid, Unix milliseconds; NaN: unreadable. Absent: there is none. */
+  readonly authorityUntilMs?: number
 }
 
 /** Older versions get no more corrections from the PostgreSQL project; Homeport is tested with 18 and was tried with 15. */
@@ -55,6 +59,9 @@ const OLDEST_MAINTAINED = 150_000
 /** Connections besides the pools: one that takes the lock and migrates at the start, and one for the operator. */
 const OTHER_CONNECTIONS = 2
 const OLD_TRANSACTION_SECONDS = 600
+const DAY_MS = 86_400_000
+/** To replace the authority, all nodes have to stop. */
+const AUTHORITY_SOON_DAYS = 180
 
 const SETTINGS = [
   'fsync',
@@ -105,6 +112,7 @@ export async function checkPostgresServer(url: string, own?: OwnNodes): Promise<
     const settings = {
       ...(await readSettings(client)),
       nodes: own ? await countNodes(client, own) : 0,
+      ...(await authorityOf(client)),
       lendsByTransaction: server.isPooled && (await lendsByTransaction(connector, session)),
     }
     return { about: aboutOf(server, settings), findings: judgeServer(server, settings) }
@@ -118,6 +126,21 @@ async function countNodes(client: pg.Client, { first, count }: OwnNodes): Promis
   if (found[0]?.there !== 1) return count
   const { rows } = await client.query<{ name: string }>("SELECT name FROM nodes WHERE state IN ('live', 'draining')")
   return rows.some(({ name }) => name === first) ? rows.length : rows.length + count
+}
+
+async function authorityOf(client: pg.Client): Promise<Pick<ServerSettings, 'authorityUntilMs'>> {
+  const known = "SELECT to_regclass('cluster_authority') IS NOT NULL AS there"
+  if ((await client.query<{ there: number }>(known)).rows[0]?.there !== 1) return {}
+  const { rows } = await client.query<{ certificate: string }>('SELECT certificate FROM cluster_authority')
+  return rows[0] ? { authorityUntilMs: endOf(rows[0].certificate) } : {}
+}
+
+function endOf(certificate: string): number {
+  try {
+    return Date.parse(new X509Certificate(certificate).validTo)
+  } catch {
+    return Number.NaN
+  }
 }
 
 async function readSettings(client: pg.Client): Promise<Omit<ServerSettings, 'nodes' | 'lendsByTransaction'>> {
@@ -138,11 +161,12 @@ function aboutOf({ version, isPooled }: ServerFacts, { isEncrypted, data_checksu
 }
 
 /** The findings about a server, most serious first. */
-export function judgeServer(server: ServerFacts, settings: ServerSettings): ServerFinding[] {
+export function judgeServer(server: ServerFacts, settings: ServerSettings, nowMs = systemClock.now()): ServerFinding[] {
   return [
     ...judgeDurability(settings),
     ...judgeRights(settings),
     ...judgeFacts(server, settings),
+    ...judgeAuthority(settings, nowMs),
     ...judgeConnections(settings),
     ...judgeRest(server, settings),
   ]
@@ -194,6 +218,15 @@ function judgeFacts(
     findings.push(warn('connected through a pooler', todo))
   }
   return findings
+}
+
+function judgeAuthority({ authorityUntilMs }: ServerSettings, nowMs: number): ServerFinding[] {
+  if (authorityUntilMs === undefined || authorityUntilMs - nowMs >= AUTHORITY_SOON_DAYS * DAY_MS) return []
+  const todo = 'Nodes cannot reach each other without it. Replace it: "The authority of the nodes" in docs/nodes.md.'
+  if (Number.isNaN(authorityUntilMs)) return [fail('the certificate authority of the nodes cannot be read', todo)]
+  const day = new Date(authorityUntilMs).toISOString().slice(0, 10)
+  if (authorityUntilMs <= nowMs) return [fail(`the certificate authority of the nodes expired on ${day}`, todo)]
+  return [warn(`the certificate authority of the nodes is valid until ${day}`, todo)]
 }
 
 function judgeConnections({ freeForAll, roleLimit, databaseLimit, nodes }: ServerSettings): ServerFinding[] {
