@@ -23,5 +23,5 @@ export async function openTelemetry(environment: Environment, logger: Logger): P
   for (const problem of settings.problems) logger.warn('otlp_setting_ignored', { reason: problem })
   if (settings.traces === undefined && settings.metrics === undefined) return undefined
   const { SdkExport } = await import('./sdk.js')
-  return new SdkExport(settings, logger)
+  return new SdkExport(settings, logger, { environment })
 }

@@ -25,10 +25,11 @@ import {
 } from '@opentelemetry/sdk-trace-base'
 import { type Service, systemClock, type Timer } from '../base/index.js'
 import type { Logger, Tracer } from '../telemetry/index.js'
+import { agentOf, type Lookup, namesAsDestinations } from './agent.js'
 import { FigureProducer, type ReadFigures } from './metrics.js'
 import { OutageLog } from './outage.js'
 import { SCOPE } from './scope.js'
-import type { ExportSettings, Protocol } from './settings.js'
+import type { Environment, ExportSettings, Protocol, Signal } from './settings.js'
 import { SpanTracer } from './spans.js'
 
 /** How long a stop waits for the last export. */
@@ -38,6 +39,15 @@ const FLUSH_MS = 3_000
 export interface ExportDeps {
   /** The figures of the whole server. */
   readonly figures: ReadFigures
+}
+
+type Agent = ReturnType<typeof agentOf>
+
+/** What the export takes from its process. */
+export interface ExportContext {
+  readonly environment: Environment
+  /** Default: names are looked up like those of destinations. */
+  readonly lookup?: Lookup
 }
 
 /** A running export. As a service, it stops after the modules that it reports on. */
@@ -54,16 +64,20 @@ export class SdkExport implements Exporting {
   readonly tracer: Tracer | undefined
   readonly #settings: ExportSettings
   readonly #logger: Logger
+  readonly #agentOf: (signal: Signal) => Agent
   readonly #resource = resourceOfProcess()
   readonly #traces: BasicTracerProvider | undefined
   #metrics: MeterProvider | undefined
   #figures: ReadFigures | undefined
 
-  constructor(settings: ExportSettings, logger: Logger) {
+  constructor(settings: ExportSettings, logger: Logger, { environment, lookup = namesAsDestinations }: ExportContext) {
     this.#settings = settings
     this.#logger = logger
+    this.#agentOf = (signal) =>
+      agentOf(signal, environment, lookup, (reason) => logger.warn('otlp_setting_ignored', { reason }))
     if (settings.traces === undefined) return
-    const exporter = new ReportedSpans(spanExporter(settings.traces), new OutageLog(logger, 'traces'))
+    const spans = spanExporter(settings.traces, { httpAgentOptions: this.#agentOf('TRACES') })
+    const exporter = new ReportedSpans(spans, new OutageLog(logger, 'traces'))
     this.#traces = new BasicTracerProvider({
       resource: this.#resource,
       spanProcessors: [new BatchSpanProcessor(exporter)],
@@ -78,7 +92,7 @@ export class SdkExport implements Exporting {
   async start(): Promise<void> {
     const { metrics, metricIntervalMs, metricTimeoutMs } = this.#settings
     if (metrics === undefined || this.#figures === undefined) return
-    const exporter = metricExporter(metrics)
+    const exporter = metricExporter(metrics, { httpAgentOptions: this.#agentOf('METRICS') })
     reportMetrics(exporter, new OutageLog(this.#logger, 'metrics'))
     const reader = new PeriodicExportingMetricReader({
       exporter,
@@ -110,11 +124,15 @@ function resourceOfProcess(): Resource {
     .merge(detectResources({ detectors: [envDetector] }))
 }
 
-const spanExporter = (protocol: Protocol): SpanExporter =>
-  protocol === 'http/json' ? new JsonTraces() : new ProtobufTraces()
+interface Transport {
+  readonly httpAgentOptions: Agent
+}
 
-const metricExporter = (protocol: Protocol): PushMetricExporter =>
-  protocol === 'http/json' ? new JsonMetrics() : new ProtobufMetrics()
+const spanExporter = (protocol: Protocol, transport: Transport): SpanExporter =>
+  protocol === 'http/json' ? new JsonTraces(transport) : new ProtobufTraces(transport)
+
+const metricExporter = (protocol: Protocol, transport: Transport): PushMetricExporter =>
+  protocol === 'http/json' ? new JsonMetrics(transport) : new ProtobufMetrics(transport)
 
 /** Passes spans on, and notes the outcome. */
 class ReportedSpans implements SpanExporter {

@@ -1,4 +1,6 @@
+import { Socket, type TcpSocketConnectOpts } from 'node:net'
 import pg from 'pg'
+import { TargetGate } from '../../base/index.js'
 import { type PostgresTarget, parsePostgresUrl } from '../../config/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 
@@ -31,6 +33,21 @@ export function parserOf(type: number, format?: 'text' | 'binary'): (text: strin
   }
 }
 
+/** Looks names up for sockets. */
+export type Lookup = NonNullable<TcpSocketConnectOpts['lookup']>
+
+/**
+ * A socket that looks its host up like the names of destinations: a silent name server must not block the threads for all
+ * look-ups. The driver has no setting for that, and opens its sockets by this call.
+ */
+function socketWith(lookup: Lookup): Socket {
+  const socket = new Socket()
+  const connect = socket.connect.bind(socket)
+  const open = (port: number | string, host?: string): Socket =>
+    host === undefined ? connect(String(port)) : connect({ port: Number(port), host, lookup })
+  return Object.assign(socket, { connect: open })
+}
+
 /**
  * Settings of all connections to a host. Statements are pipelined: one may be sent before earlier ones are answered.
  * @param url of one host; see `parsePostgresUrl`.
@@ -40,6 +57,7 @@ export function connectionSettings(
   url: string,
   connectTimeoutMs: number,
   work: 'short' | 'long',
+  lookup: Lookup = new TargetGate('everything').lookup,
 ): pg.ClientConfig & { pipeline: true } {
   // The driver's type of this setting covers its own overloads only.
   const types = { getTypeParser: parserOf } as pg.CustomTypesConfig
@@ -51,6 +69,7 @@ export function connectionSettings(
     connectionTimeoutMillis: connectTimeoutMs,
     ...(work === 'short' && { query_timeout: STATEMENT_TIMEOUT_MS }),
     pipeline: true,
+    stream: () => socketWith(lookup),
     types,
   }
 }

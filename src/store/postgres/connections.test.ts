@@ -76,6 +76,23 @@ describeOnStore('postgres', 'connections', (_openStore, on) => {
     expect(found).toEqual(expected)
   })
 
+  it('look their host up like the names of destinations, and end with an error when no name server answers', async () => {
+    const { location } = await on.newPlace()
+    const url = new URL(location)
+    const host = url.hostname
+    url.hostname = 'postgres.invalid'
+    const names: string[] = []
+    const connector = new Connector(targetOf(url.href), (name, _, done) => {
+      names.push(name)
+      done(null, [{ address: host, family: 4 }])
+    })
+    await end((await connector.connect()).client)
+    expect(names).toEqual(['postgres.invalid'])
+    const noAnswer = Object.assign(new Error('no name server answers for postgres.invalid'), { code: 'EAI_AGAIN' })
+    const silent = new Connector(targetOf(url.href), (_name, _, done) => done(noAnswer, []))
+    await expect(silent.connect()).rejects.toThrow('no name server answers')
+  })
+
   it('recognize a server that shows times in another zone', async () => {
     const { location } = await on.newPlace()
     const connector = new Connector(targetOf(location))

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { systemClock } from '../../base/index.js'
 import type { PostgresTarget } from '../../config/index.js'
-import { connectionSettings } from './connection.js'
+import { connectionSettings, type Lookup } from './connection.js'
 import { READ_ONLY, reasonOf } from './errors.js'
 
 /** Time limit for a connection to a host: shorter when others can be tried. */
@@ -73,11 +73,14 @@ export interface ServerFacts {
 /** Connects to the first host of a store that accepts writes. */
 export class Connector {
   readonly #target: PostgresTarget
+  readonly #lookup: Lookup | undefined
   /** The host that accepted the last connection. */
   #lastHost = 0
 
-  constructor(target: PostgresTarget) {
+  /** @param lookup for tests. Default: names are looked up like those of destinations. */
+  constructor(target: PostgresTarget, lookup?: Lookup) {
     this.#target = target
+    this.#lookup = lookup
   }
 
   /**
@@ -90,7 +93,7 @@ export class Connector {
     for (let turn = 0; turn < urls.length; turn++) {
       const index = (this.#lastHost + turn) % urls.length
       try {
-        const session = await open(urls[index] ?? '', urls.length, work)
+        const session = await open(urls[index] ?? '', urls.length, work, this.#lookup)
         this.#lastHost = index
         return session
       } catch (error) {
@@ -106,9 +109,9 @@ function allFailed(failures: readonly unknown[]): Error {
   return Object.assign(new Error(reasons.join('; ')), { code: '08001' })
 }
 
-async function open(url: string, hosts: number, work: Work): Promise<Session> {
+async function open(url: string, hosts: number, work: Work, lookup: Lookup | undefined): Promise<Session> {
   const timeoutMs = hosts === 1 ? CONNECT_TIMEOUT_MS.only : CONNECT_TIMEOUT_MS.ofSeveral
-  const client = new pg.Client(connectionSettings(url, timeoutMs, work))
+  const client = new pg.Client(connectionSettings(url, timeoutMs, work, lookup))
   // A lost connection fails its statements. Without a listener, the same error would end the process.
   client.on('error', () => undefined)
   try {
