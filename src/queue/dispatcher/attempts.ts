@@ -196,6 +196,7 @@ export class Attempts {
       if (outcome || sending) backlog.due.answered(entry)
       else backlog.due.unsent(entry)
       entry.abort = undefined
+      entry.isAnswered = outcome !== undefined
     }
     // The host may get its next request now, while this outcome is committed.
     pump.atEndOfTick()

@@ -115,7 +115,8 @@ export class Backlog {
     const inFlight: Entry[] = []
     this.ended.drop(which)
     for (const entry of this.#held.select(which)) {
-      if (which.inFlight === 'ends' && entry.abort) {
+      // An outcome that the store refuses meanwhile must be stored too, so its message is not dropped either.
+      if (which.inFlight === 'ends' && (entry.abort || entry.isAnswered)) {
         this.#leaving.add(entry)
         continue
       }

@@ -65,6 +65,8 @@ export interface Entry extends Place {
   state: EntryState
   /** Aborts the request; set while one is in flight. */
   abort: (() => void) | undefined
+  /** Whether its request is over and its outcome is being stored. */
+  isAnswered: boolean
 }
 
 function parseLabels(labels: string): readonly string[] {
@@ -160,4 +162,5 @@ export const UNDUE = {
   lineMs: 0,
   state: 'waiting',
   abort: undefined,
+  isAnswered: false,
 } as const satisfies Partial<Entry>

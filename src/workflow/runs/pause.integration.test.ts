@@ -2,8 +2,10 @@ import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/wait-for.js'
 import { newId } from '../../base/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
+import { HomeportError } from '../../contract/errors/errors.js'
 import type { Store } from '../../store/index.js'
 import { describeOnSampledStore } from '../../store/testing/index.js'
+import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import {
   type App,
   type AppRoutes,
@@ -19,11 +21,19 @@ describeOnSampledStore('pause and resume of a run, with the real SDK', (openStor
   const clock = new ManualClock(Date.now())
   const accountId = newId('acc_', clock.now())
   const apps: App[] = []
+  /** Names of transactions that the store refuses, as with a full disk, and how often it has. */
+  const unstored = new Set<string>()
+  let refused = 0
   let store: Store
   let service: WorkflowsUnderTest
 
   beforeAll(async () => {
-    store = await openStore()
+    const opened = await openStore()
+    store = wrappedStore(opened, async (operation, args) => {
+      if (!unstored.has(operation.name)) return opened.run(operation, args)
+      refused++
+      throw new HomeportError('store_full', {})
+    })
     service = await startWorkflows({ store, clock, accountId })
   })
   afterEach(async () => {
@@ -169,6 +179,37 @@ describeOnSampledStore('pause and resume of a run, with the real SDK', (openStor
     await resume(runId)
     ;(await openGate(2))?.()
     expect(await service.ended(runId)).toMatchObject({ workflowRunResponse: '"strong"' })
+  })
+
+  it('keeps an outcome that cannot be stored yet when the run is paused', async () => {
+    const gates: (() => void)[] = []
+    const app = await host({
+      '/failing': {
+        route: async (context) => {
+          await context.run('once', () => new Promise<void>((_, reject) => gates.push(() => reject(new Error('no')))))
+        },
+      },
+    })
+    const { workflowRunId: runId } = await service.client.trigger({ url: `${app.url}/failing`, retries: 0 })
+    await waitFor(() => gates.length === 1, { what: 'the step to run' })
+    const refusedTwiceMore = (from: number) =>
+      waitFor(
+        () => {
+          clock.advance(1_000)
+          return refused >= from + 2
+        },
+        { what: 'the store to refuse the outcome' },
+      )
+    unstored.add('runs.settle')
+    gates[0]?.()
+    await refusedTwiceMore(refused)
+    await pause(runId)
+    await refusedTwiceMore(refused)
+    unstored.clear()
+    clock.advance(10_000)
+    await resume(runId)
+    expect(await service.ended(runId)).toMatchObject({ workflowState: 'RUN_FAILED' })
+    expect(gates).toHaveLength(1)
   })
 
   it('keeps an event for the resume', async () => {
