@@ -47,6 +47,27 @@ describeOnSampledStore('after the clock was set back', (openStore) => {
     expect(passedMs).toBeLessThan(6 * 60_000)
   })
 
+  it.each([
+    ['while the server runs', async () => {}],
+    ['over a restart', () => scene.restart()],
+  ])('a deduplication id that was taken while it was ahead is free after its window, %s', async (_how, between) => {
+    const publish = async () =>
+      (await scene.client.publish({ url: scene.sink.url, deduplicationId: 'one' })) as { deduplicated?: boolean }
+    timeOfDay.jump(HOUR)
+    expect((await publish()).deduplicated).toBeUndefined()
+    await passUntilArrived(1)
+    timeOfDay.jump(-HOUR)
+    await between()
+    clock.advance(5_000)
+    expect((await publish()).deduplicated).toBe(true)
+    const isFree = async () => (await publish()).deduplicated === undefined
+    const from = clock.now()
+    while (!(await isFree()) && clock.now() - from < HOUR) clock.advance(60_000)
+    expect(clock.now() - from).toBeGreaterThan(8 * 60_000)
+    expect(clock.now() - from).toBeLessThan(13 * 60_000)
+    await passUntilArrived(2)
+  })
+
   it('a requested time of day stays as it is', async () => {
     timeOfDay.jump(120_000)
     const notBefore = Math.floor((timeOfDay.now() + 60_000) / 1000)
