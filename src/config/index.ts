@@ -44,6 +44,7 @@ export {
   isFirstProcess,
   PROCESS_VARIABLE,
   pathOfProcess,
+  postgresVariablesOfProcess,
   stateHomeOfProcess,
   storageVariablesOfProcess,
   takeNotifySocket,

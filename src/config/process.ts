@@ -77,6 +77,11 @@ export function telemetryVariablesOfProcess(): Readonly<Record<string, string | 
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('OTEL_')))
 }
 
+/** The variables of this process for PostgreSQL, by name. */
+export function postgresVariablesOfProcess(): Record<string, string | undefined> {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => name.startsWith('PG')))
+}
+
 /** Environment variables for commands: the server to talk to, and the terminal. */
 export interface ClientVariables {
   readonly apiUrl: string | undefined

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { atCleanup, freePort, newPlace, placeFlags, tempDir } from '../../../test/support/index.js'
 import { lockDataDir } from '../../config/index.js'
 import { runCli } from '../index.js'
@@ -68,10 +68,14 @@ it('the doctor warns of a data directory that is open to other users', async () 
 it('the doctor fails when the engine is missing or the store does not respond', async () => {
   const flags = placeFlags(await newPlace())
   const store = `postgres://u:hunter2@127.0.0.1:${await freePort()}/homeport`
+  for (const name of ['PGOPTIONS', 'PGHOST']) vi.stubEnv(name, 'hunter2')
+  onTestFinished(() => void vi.unstubAllEnvs())
   const { code, out } = await doctor([...flags, '--engine-binary', '/nowhere/redis-server', '--store', store])
   expect(code).toBe(1)
   expect(out).toMatch(/^fail {2}engine +no working engine\n +.*--engine-binary/m)
   expect(out).toMatch(/^fail {2}store +postgres:\/\/127\.0\.0\.1:\d+\/homeport cannot be used: .*\n/m)
+  expect(out).toMatch(/^warn {2}postgres +the environment changes the connection: PGOPTIONS$/m)
+  expect(out).toMatch(/^warn {2}postgres +without effect in the environment: PGHOST$/m)
   expect(out).not.toContain('hunter2')
 })
 

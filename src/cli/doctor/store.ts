@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { unreachable } from '../../base/index.js'
-import { type Config, describeStore } from '../../config/index.js'
+import { type Config, describeStore, postgresVariablesOfProcess } from '../../config/index.js'
 import type { CheckDepth, EnvironmentEffect, StoreReport } from '../../store/maintenance.js'
 import { describeError } from '../errors.js'
 import { counted } from '../terminal/figures.js'
@@ -29,7 +29,7 @@ export async function checkStore(config: Config, depth: CheckDepth): Promise<Fin
   }
   const place = describeStore(store)
   const report = await checkPostgresStore(store.url, depth)
-  const variables = judgeVariables(environmentEffect(store.url, process.env))
+  const variables = judgeVariables(environmentEffect(store.url, postgresVariablesOfProcess()))
   if (report.kind === 'unusable') {
     const todo = 'Start PostgreSQL, correct the URL, or change what the reason names.'
     return [fail('store', `${place} cannot be used: ${report.reason}`, todo), ...variables]
@@ -43,18 +43,18 @@ export async function checkStore(config: Config, depth: CheckDepth): Promise<Fin
 }
 
 /** Judges the variables of PostgreSQL in the environment. */
-export function judgeVariables({ completing, changing, ignored }: EnvironmentEffect): Finding[] {
+function judgeVariables({ completing, changing, ignored }: EnvironmentEffect): Finding[] {
   const findings: Finding[] = []
   if (completing.length > 0)
-    findings.push(ok('postgres', `${completing.join(', ')} of the environment complete the URL`))
+    findings.push(ok('postgres', `the URL is completed from the environment: ${completing.join(', ')}`))
   if (changing.length > 0) {
     const todo =
       'The server may run with other variables than this shell: write the settings into the URL (docs/postgres.md).'
-    findings.push(warn('postgres', `${changing.join(', ')} of the environment change the connection`, todo))
+    findings.push(warn('postgres', `the environment changes the connection: ${changing.join(', ')}`, todo))
   }
   if (ignored.length > 0) {
     const todo = 'Homeport takes these from the URL only. If the URL is right, nothing needs to be done.'
-    findings.push(warn('postgres', `${ignored.join(', ')} of the environment have no effect`, todo))
+    findings.push(warn('postgres', `without effect in the environment: ${ignored.join(', ')}`, todo))
   }
   return findings
 }

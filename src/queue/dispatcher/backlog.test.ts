@@ -154,10 +154,8 @@ describe('the backlog', () => {
       drainLoads(backlog, [row(1, 0)], 0)
       const entry = backlog.due.take(0) as Entry
       if (when === 'in flight') entry.abort = () => undefined
-      else {
-        backlog.due.answered(entry)
-        entry.isAnswered = true
-      }
+      else backlog.due.answered(entry)
+      entry.isAnswered = when !== 'in flight'
       expect(backlog.drop({ seqs: [1], inFlight: 'ends' })).toEqual([])
       if (entry.abort) backlog.due.answered(entry)
       backlog.reschedule(entry, { ...entry.message, retried: 1, nextAt: 20 }, 10)

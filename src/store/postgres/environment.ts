@@ -21,7 +21,10 @@ const IGNORED = [
 ]
 
 /** Sorts the variables that are set by their effect on a connection to a URL. */
-export function environmentEffect(url: string, environment: NodeJS.ProcessEnv): EnvironmentEffect {
+export function environmentEffect(
+  url: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): EnvironmentEffect {
   const target = parsePostgresUrl(url)
   if ('problem' in target || !URL.canParse(target.urls[0])) return { completing: [], changing: [], ignored: [] }
   const has = new URL(target.urls[0])

@@ -133,7 +133,7 @@ export class BackupObjects {
   async remove(backup: BackupName, signal: AbortSignal): Promise<void> {
     const key = objectKey(backup)
     await this.#storage.remove(key, signal)
-    // A storage without this request, or one that refuses it, must not keep the row of the object for ever.
+    // A storage without this request, or one that refuses it, must not keep the row of the object for good.
     await this.#storage.abortUploads(key, (found) => found === key, signal).catch(() => undefined)
   }
 
