@@ -67,8 +67,8 @@ export class StoredBackups {
   }
 
   /**
-   * Removes the objects and unfinished uploads of incomplete backups that a killed server left, but not of backups begun at `since` (Unix
-   * milliseconds) or later.
+   * Removes the objects and unfinished uploads of incomplete backups that a killed server left, but not of backups begun at
+   * `since` (Unix milliseconds) or later.
    */
   async removeLeft(since: number): Promise<void> {
     const keysOf = new Map<string, string[]>()
