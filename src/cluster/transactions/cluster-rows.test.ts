@@ -148,6 +148,27 @@ describeOnStore('postgres', 'rows of a cluster', (openStore) => {
     expect(await take(a, 1)).toEqual([])
   })
 
+  it('of a node are listed, changed and removed with its newest incarnation', async () => {
+    await join('again')
+    const incarnation = await join('again')
+    const other = await join('other')
+    const listed = async () =>
+      (await store.run(nodesAdmin.list, {})).filter(({ name }) => ['again', 'other'].includes(name))
+    await store.run(partitions.lead, { incarnation })
+    await drain('again')
+    expect(await listed()).toMatchObject([
+      { name: 'again', incarnation, state: 'draining', leader: 1 },
+      { name: 'other', incarnation: other, state: 'live', leader: 0 },
+    ])
+    const remove = () => store.run(nodesAdmin.remove, { name: 'again' })
+    await expect(remove()).rejects.toMatchObject({ code: 'node_running' })
+    await store.run(nodes.declareDead, { incarnation, beat: 0 })
+    await expect(drain('again')).rejects.toMatchObject({ code: 'node_not_running' })
+    await remove()
+    expect(await listed()).toMatchObject([{ name: 'other' }])
+    expect(await store.run(partitions.lead, { incarnation: other })).toBe(true)
+  })
+
   it('of an ended incarnation are kept for a week, and longer while it owns something', async () => {
     const [owner, leader, gone] = [await join('owner'), await join('leader'), await join('gone')]
     await take(owner, 1)
