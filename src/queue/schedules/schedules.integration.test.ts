@@ -188,16 +188,17 @@ describeOnSampledStore('schedules', (openStore) => {
       cron: '* * * * *',
       ...LATE,
     })
-    // Long enough for the jump to be noticed; shorter jumps do no harm.
-    clock.advance(5_000)
+    // It fires while the clock is ahead, so that its last fire is a year ahead too.
+    clock.advance(MINUTE)
+    await waitFor(async () => (await fires()) === 1, { what: 'the fire of the wrong time' })
     timeOfDay.jump(-365 * 24 * 60 * MINUTE)
     await between()
     await waitFor(
       async () => {
         clock.advance(5_000)
-        return (await fires()) >= 2
+        return (await fires()) >= 3
       },
-      { what: 'two fires' },
+      { what: 'two more fires' },
     )
     expect(clock.now() - T).toBeLessThan(10 * MINUTE)
     const { nextScheduleTime = 0 } = await scene.client.schedules.get(scheduleId)
@@ -283,6 +284,34 @@ describeOnSampledStore('schedules', (openStore) => {
     }
   })
 
+  it('of another account with the same id is changed by none of its operations', async () => {
+    const { store } = scene
+    const [mine, other] = ['acc_mine', 'acc_other'].map((accountId) => ({ accountId, scheduleId: 'same' }))
+    if (!mine || !other) throw new Error('two accounts')
+    const nextAt = T + 60 * MINUTE
+    const put = (account_id: string, created_at: number, schedule_id = 'same', most = 1) => {
+      const settings = { cron: '* * * * *', destination: 'g', queue: null, caller_ip: null, body: null, headers: '{}' }
+      return store.run(schedules.put, { ...settings, account_id, schedule_id, created_at, next_at: nextAt, most })
+    }
+    await put(other.accountId, T)
+    const before = await store.run(schedules.get, other)
+    await put(mine.accountId, T)
+    await expect(put(mine.accountId, T, 'second')).rejects.toMatchObject({ code: 'too_many_schedules' })
+    const fire = { dueAt: nextAt, nextAt: nextAt + MINUTE, now: nextAt, entries: [], error: 'none' }
+    await store.run(schedules.fire, { ...mine, ...fire })
+    expect((await store.run(schedules.get, mine))?.schedule).toMatchObject({ error: 'none', next_at: nextAt + MINUTE })
+    await store.run(schedules.setPaused, { ...mine, cron: '* * * * *', paused: 1, nextAt: null })
+    // A replaced schedule has none of the old state but the record of its fires.
+    await put(mine.accountId, T + 1)
+    const { schedule } = (await store.run(schedules.get, mine)) ?? {}
+    expect(schedule).toMatchObject({ error: null, paused: 0, last_at: nextAt })
+    const pull = (from: number) => store.run(schedules.pullBack, { ...mine, from, to: T })
+    expect([await pull(nextAt - 1), await pull(nextAt)]).toEqual([0, 1])
+    expect(await store.run(schedules.remove, mine)).toBe(1)
+    expect(await store.run(schedules.get, other)).toEqual(before)
+    await store.run(schedules.remove, other)
+  })
+
   it('refuses more schedules than an account may have', async () => {
     const schedule = { destination: 'https://e.test/', cron: '* * * * *' }
     const create = (n: number) => scene.client.schedules.create({ ...schedule, scheduleId: `s${n}` })
@@ -335,6 +364,7 @@ describeOnSampledStore('schedules', (openStore) => {
     const { scheduleId } = await scene.client.schedules.create({ destination: 'https://e.test/', cron })
     const stale = { accountId: scene.service.accountId, scheduleId, cron, paused: 0 as const, nextAt: T - 30_000 }
     await scene.store.run(schedules.setPaused, stale)
+    expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ nextScheduleTime: T + 30_000 })
     await scene.client.schedules.resume({ schedule: scheduleId })
     expect(await scene.client.schedules.get(scheduleId)).toMatchObject({ nextScheduleTime: T + 30_000 })
   })
