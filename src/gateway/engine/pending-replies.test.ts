@@ -4,7 +4,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import { PendingReplies } from './pending-replies.js'
 import type { ReplySink } from './reply-sink.js'
 
-/** Records what it gets: whole replies of one letter each, and `!` for each that failed. */
+/** Records what it gets: whole replies of one letter each, and `!` for each that failed, `?` after its beginning. */
 class Recorder implements ReplySink {
   log = ''
 
@@ -12,8 +12,12 @@ class Recorder implements ReplySink {
     this.log += chunk.toString('latin1', start, end)
   }
 
-  fail(count: number): void {
-    this.log += '!'.repeat(count)
+  deliverHeld(pieces: readonly Buffer[]): void {
+    this.log += Buffer.concat(pieces).toString('latin1')
+  }
+
+  fail(count: number, _error: HomeportError, partial: boolean): void {
+    this.log += (partial ? '?' : '!') + '!'.repeat(count - 1)
   }
 }
 
@@ -21,13 +25,17 @@ class Recorder implements ReplySink {
 type Step =
   | { readonly kind: 'expect'; readonly who: number; readonly count: number }
   | { readonly kind: 'note' | 'substitute'; readonly who: number }
-  | { readonly kind: 'answer'; readonly count: number }
+  | { readonly kind: 'answer'; readonly how: 'whole' | 'cut' | 'held'; readonly count: number }
 
 const who = fc.nat({ max: 3 })
 const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ kind: fc.constant('expect' as const), who, count: fc.integer({ min: 1, max: 5 }) }),
   fc.record({ kind: fc.constantFrom('note' as const, 'substitute' as const), who }),
-  fc.record({ kind: fc.constant('answer' as const), count: fc.integer({ min: 1, max: 12 }) }),
+  fc.record({
+    kind: fc.constant('answer' as const),
+    how: fc.constantFrom('whole' as const, 'cut' as const, 'held' as const),
+    count: fc.integer({ min: 1, max: 12 }),
+  }),
 )
 
 /** The expected record of each client: `e` an engine's reply, `n` a note, `s` a substitute, `!` a failure. */
@@ -49,12 +57,13 @@ class Model {
     return true
   }
 
-  /** All but the last `kept` replies fail. */
-  fail(kept: number): void {
-    this.#settleNotes()
+  /** All but the last `kept` replies fail. `partial`: the beginning of the first one was delivered, if it is no substitute. */
+  fail(kept: number, partial: boolean): void {
+    let first = partial
     for (let lost = this.pending - kept; lost > 0; lost--) {
       const next = this.#queue.shift()
-      if (next) this.seen[next.who] += '!'
+      if (next) this.seen[next.who] += first && next.letter === 'e' ? '?' : '!'
+      first = false
       this.#settleNotes()
     }
   }
@@ -73,7 +82,7 @@ class Model {
 
 function apply(pending: PendingReplies, model: Model, sinks: readonly Recorder[], action: Step): void {
   if (action.kind === 'answer') {
-    for (let i = 0; i < action.count && model.answer(); i++) pending.deliver(Buffer.from('e'), 0, 1, 1)
+    for (let i = 0; i < action.count && model.answer(); i++) answer(pending, action.how)
     return
   }
   const sink = sinks[action.who]
@@ -87,22 +96,44 @@ function apply(pending: PendingReplies, model: Model, sinks: readonly Recorder[]
   )
 }
 
+function answer(pending: PendingReplies, how: 'whole' | 'cut' | 'held'): void {
+  const bytes = Buffer.from('e')
+  if (how === 'held') pending.deliverHeld([bytes, Buffer.alloc(0)])
+  else pending.deliver(bytes, 0, 1, how === 'whole' ? 1 : 0)
+  if (how === 'cut') pending.deliver(bytes, 1, 1, 1)
+}
+
 describe('pending replies', () => {
   it('arrive once and in order, with notes and substitutes in place, before and after the loss of the engine', () => {
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 200 }), fc.nat({ max: 20 }), (steps, kept) => {
+      fc.property(fc.array(step, { maxLength: 200 }), fc.nat({ max: 20 }), fc.boolean(), (steps, kept, partial) => {
         const pending = new PendingReplies({ error: () => undefined })
         const model = new Model()
         const sinks = [new Recorder(), new Recorder(), new Recorder(), new Recorder()]
         for (const action of steps) apply(pending, model, sinks, action)
-        model.fail(kept)
-        pending.fail(new HomeportError('engine_lost', {}), false, kept)
+        model.fail(kept, partial)
+        pending.fail(new HomeportError('engine_lost', {}), partial, kept)
         expect(sinks.map(({ log }) => log)).toEqual(model.seen)
-        apply(pending, model, sinks, { kind: 'answer', count: model.pending })
+        apply(pending, model, sinks, { kind: 'answer', how: 'whole', count: model.pending })
         expect(sinks.map(({ log }) => log)).toEqual(model.seen)
-        expect(pending.isEmpty).toBe(true)
+        expect([pending.isEmpty, pending.count, pending.headSink]).toEqual([true, 0, undefined])
       }),
     )
+  })
+
+  it('keep their order when many more are pending than ever before', () => {
+    const pending = new PendingReplies({ error: () => undefined })
+    const [model, sinks] = [new Model(), [new Recorder(), new Recorder()]]
+    const step = (action: Step): void => apply(pending, model, sinks, action)
+    for (let round = 0; round < 150; round++) {
+      for (const who of [0, 1]) {
+        step({ kind: 'expect', who, count: 1 })
+        step({ kind: round % 2 ? 'note' : 'substitute', who })
+      }
+      step({ kind: 'answer', how: 'whole', count: 1 })
+    }
+    step({ kind: 'answer', how: 'whole', count: model.pending })
+    expect(sinks.map(({ log }) => log)).toEqual(model.seen.slice(0, 2))
   })
 
   it('all fail even if one sink throws', () => {

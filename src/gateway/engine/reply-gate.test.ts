@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { unitMs, workMs } from '../../../test/support/index.js'
+import { type LentBytes, newBlock } from '../resp/lent-memory.js'
+import { ReplyFormatError } from '../resp/reply-framer.js'
+import { HeldMemory } from './held-memory.js'
 import { PendingReplies } from './pending-replies.js'
 import { NO_REPLY_LIMITS, ReplyGate } from './reply-gate.js'
 import type { ReplySink } from './reply-sink.js'
@@ -21,6 +24,12 @@ class Client implements ReplySink {
     throw new Error('nothing fails here')
   }
 }
+
+const heldMemory = (): HeldMemory =>
+  new HeldMemory('db', { grow: () => undefined, remove: () => undefined }, () => undefined)
+/** Every chunk is read into the same block. */
+const BLOCK = newBlock('common', 8_192)
+const lent = (chunk: Buffer): LentBytes => BLOCK.fill('~').subarray(0, chunk.copy(BLOCK))
 
 const bulk = (length: number): string => `$${length}\r\n${'x'.repeat(length)}\r\n`
 const array = (length: number): string => `*${length}\r\n${bulk(2).repeat(length)}`
@@ -63,18 +72,67 @@ describe('replies of an engine', () => {
     fc.assert(
       fc.property(clients, fc.array(fc.nat(), { maxLength: 12 }), (expected, cuts) => {
         const pending = new PendingReplies({ error: () => undefined })
-        const gate = new ReplyGate(pending, { maxReplyBytes: LIMIT_BYTES, reword: () => undefined })
+        const held = heldMemory()
+        const gate = new ReplyGate(pending, { maxReplyBytes: LIMIT_BYTES, reword: () => undefined, held })
         const sinks = expected.map((replies) => {
           const client = new Client()
           pending.expect(client, replies.length)
           return client
         })
-        for (const chunk of chunksOf(expected.flat().join(''), cuts)) gate.push(chunk)
-        expect(pending.isEmpty).toBe(true)
+        for (const chunk of chunksOf(expected.flat().join(''), cuts)) {
+          gate.push(lent(chunk))
+          expect(held.heldBytes).toBeLessThanOrEqual(LIMIT_BYTES)
+        }
+        expect([pending.isEmpty, held.heldBytes]).toEqual([true, 0])
         for (const [i, client] of sinks.entries()) expectReplies(client, expected[i] ?? [])
       }),
       { numRuns: 2000 },
     )
+  })
+
+  it('are not held any more once they are too long', () => {
+    const pending = new PendingReplies({ error: () => undefined })
+    const held = heldMemory()
+    const gate = new ReplyGate(pending, { maxReplyBytes: LIMIT_BYTES, reword: () => undefined, held })
+    const client = new Client()
+    pending.expect(client, 1)
+    const [first = '', second = '', rest = ''] = [array(12).slice(0, 30), array(12).slice(30, 60), array(12).slice(60)]
+    gate.push(Buffer.from(first))
+    expect(held.heldBytes).toBe(30)
+    gate.push(Buffer.from(second))
+    expect(held.heldBytes).toBe(0)
+    gate.push(Buffer.from(rest))
+    expect(client.pieces.join('')).toMatch(/^-ERR max request size exceeded. Limit: 40 bytes, Actual: 101 bytes\r\n$/)
+  })
+
+  it('are refused when nobody expects them', () => {
+    const gate = new ReplyGate(new PendingReplies({ error: () => undefined }), NO_REPLY_LIMITS)
+    expect(() => gate.push(Buffer.from('+OK\r\n'))).toThrow(ReplyFormatError)
+  })
+
+  it('get another wording only where they are errors, not within a value', () => {
+    const pending = new PendingReplies({ error: () => undefined })
+    const gate = new ReplyGate(pending, { ...NO_REPLY_LIMITS, reword: () => Buffer.from('-OTHER\r\n') })
+    const client = new Client()
+    pending.expect(client, 2)
+    for (const piece of ['$11\r\nv\r\n', '-ERR a\r\n', '\r\n-ERR', ' b\r\n']) gate.push(Buffer.from(piece))
+    expect(client.pieces.join('')).toBe('$11\r\nv\r\n-ERR a\r\n\r\n-OTHER\r\n')
+  })
+
+  it.each([
+    ['whole', []],
+    ['cut', [20]],
+    ['cut early and late', [3, 120]],
+  ])('are limited in length, but not push messages, %s', (_, cuts) => {
+    const message = `>2\r\n${bulk(7)}${bulk(100)}`
+    let received = ''
+    const take = (chunk: Buffer, start: number, end: number): void => {
+      received += chunk.toString('latin1', start, end)
+    }
+    const receiver = { isEmpty: false, headCount: Number.POSITIVE_INFINITY, deliver: take, deliverHeld: () => undefined }
+    const gate = new ReplyGate(receiver, { maxReplyBytes: LIMIT_BYTES, reword: () => undefined })
+    for (const chunk of chunksOf(message, cuts)) gate.push(chunk)
+    expect(received).toBe(message)
   })
 
   it('arrive in one piece for each client that a chunk has replies for', () => {
