@@ -5,12 +5,17 @@ import { sha256Hex } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { MOST_API_KEYS } from '../contract/accounts/accounts.js'
 import { AUDIT_ACTIONS } from '../contract/accounts/audit.js'
+import { creationOf } from '../databases/testing/rows.js'
+import * as databases from '../databases/transactions/databases.js'
 import type { Caller } from '../http/index.js'
+import * as schedules from '../queue/transactions/schedules.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { Accounts } from './accounts.js'
 import { auditRow } from './testing/rows.js'
 import * as accountsTransactions from './transactions/accounts.js'
+import * as operatorTransactions from './transactions/operator.js'
+import * as queueTokens from './transactions/queue-tokens.js'
 import * as teamsTransactions from './transactions/teams.js'
 
 describeOnSampledStore('teams and keys', (openStore) => {
@@ -137,6 +142,74 @@ describeOnSampledStore('teams and keys', (openStore) => {
       await expect(accounts.teams.create(admin, { team_name: 't', copy_cc: true })).rejects.toThrow('A key of a team')
     })
 
+    it('is no matter of the roles and members of another one', async () => {
+      await addAccount('both')
+      const both = callerOf('both@homeport.local', 'both-key')
+      const [{ team_id: first }, { team_id: second }] = [await newTeam('first'), await newTeam('second')]
+      await withRole(first, 'both', 'admin')
+      await withRole(first, 'third', 'dev')
+      await withRole(second, 'both', 'dev')
+      const [inFirst, inSecond] = [await keyOf(first, 'both'), await keyOf(second, 'both')]
+      const third = { team_id: second, member_email: 'third@homeport.local', member_role: 'dev' } as const
+      await expect(accounts.teams.addMember(both, third)).rejects.toMatchObject({ code: 'team_forbidden' })
+      await accounts.teams.addMember(both, { ...third, team_id: first, member_email: 'new@homeport.local' })
+      await accounts.teams.addMember(owner, third)
+      await expect(accounts.teams.remove(both, first)).rejects.toMatchObject({ code: 'team_forbidden' })
+      // A key of a team reaches that team only, although its holder is a member of both.
+      await expect(accounts.teams.members(inFirst, second)).rejects.toMatchObject({ code: 'team_not_found' })
+      expect((await accounts.teams.list(inFirst)).map(({ team_id }) => team_id)).toEqual([first])
+      await expect(accounts.teams.remove(inFirst, first)).rejects.toThrow('A key of a team')
+      // Only teams of one's own count.
+      for (const name of ['c', 'd', 'e']) await withRole((await newTeam(name)).team_id, 'both', 'dev')
+      expect(await accounts.teams.create(both, { team_name: 'own', copy_cc: true })).toMatchObject({ copy_cc: true })
+      const member = { team_id: second, email_key: 'x', email: 'x', role: 'dev' as const, created_at: 1 }
+      const args = { teamId: second, emailKey: owner.email, member, most: 4, audit: auditRow(second, 1) }
+      expect(await store.run(teamsTransactions.addMember, args)).toMatchObject({ kind: 'added' })
+      await accounts.teams.removeMember(owner, { team_id: first, member_email: both.email })
+      expect(inSecond.accountId).toBe(second)
+      expect(await accounts.keys.list(owner, second)).toHaveLength(1)
+      expect((await accounts.teams.list(both)).map(({ team_id }) => team_id)).toContain(second)
+    })
+
+    it('is deleted with its keys and tokens, those of others stay, and not before its databases', async () => {
+      const [{ team_id }, { team_id: other }] = [await newTeam(), await newTeam('other')]
+      for (const id of [team_id, other]) await accounts.tokens.create(owner, { name: 'ci', team_id: id })
+      const tokensOf = async (accountId: string) => (await store.run(queueTokens.list, { accountId })).length
+      const before = await tokensOf(other)
+      await store.run(databases.create, creationOf('db_of_other', other, 1))
+      await expect(accounts.teams.remove(owner, other)).rejects.toMatchObject({ code: 'team_not_empty' })
+      await accounts.teams.remove(owner, team_id)
+      expect([await tokensOf(team_id), await tokensOf(other)]).toEqual([0, before])
+      expect((await accounts.teams.list(owner)).map((one) => one.team_id)).toEqual([other])
+    })
+
+    it('with messages is out of reach at once, and gone when they are deleted', async () => {
+      const { team_id } = await newTeam()
+      await withRole(team_id, 'dev', 'dev')
+      const dev = await keyOf(team_id, 'dev')
+      const { api_key } = await accounts.keys.create(owner, { name: 'k', team_id })
+      await accounts.tokens.create(owner, { name: 'ci', team_id })
+      await store.run(schedules.put, {
+        account_id: team_id,
+        schedule_id: 's',
+        ...{ cron: '* * * * *', destination: 'g', queue: null, caller_ip: null, body: null, headers: '{}' },
+        ...{ created_at: 1, next_at: 1 },
+      })
+      const completed: (string | undefined)[] = []
+      accounts.operator.watch({
+        onSuspension: async () => undefined,
+        onChangeByOtherNode: async () => undefined,
+        onDeletion: async (only) => void completed.push(only),
+      })
+      await accounts.teams.remove(owner, team_id)
+      expect(completed).toEqual([team_id])
+      expect(accounts.basic(basicOf(owner.email, api_key), '')).toBeUndefined()
+      await expect(accounts.teams.members(dev, team_id)).rejects.toMatchObject({ code: 'team_not_found' })
+      expect(await store.run(queueTokens.list, { accountId: team_id })).toEqual([])
+      expect(await store.run(operatorTransactions.deleting, {})).toEqual([[team_id]])
+      expect(await accounts.auditLog(owner, 1)).toMatchObject([{ action_string: 'Delete Team', entity: team_id }])
+    })
+
     it('gives a key the current role of its holder', async () => {
       const { team_id } = await newTeam()
       await withRole(team_id, 'ada', 'dev')
@@ -163,6 +236,9 @@ describeOnSampledStore('teams and keys', (openStore) => {
       const { key_id } = await accounts.keys.create(owner, { name: 'of the owner', team_id })
       await expect(accounts.keys.remove(admin, key_id, undefined)).rejects.toThrow('the owner, whose key this is')
       await expect(forOther(dev, admin.email)).rejects.toThrow('requires the owner or an admin')
+      const ofAdmin = (await accounts.keys.list(owner, team_id)).find((key) => key.member_email === admin.email)
+      const removal = accounts.keys.remove(dev, ofAdmin?.key_id ?? '', undefined)
+      await expect(removal).rejects.toThrow('requires the owner or an admin')
       expect(await accounts.keys.create(dev, { name: 'own' })).toMatchObject({ team_id, member_email: dev.email })
       const elsewhere = await newTeam('elsewhere')
       await expect(accounts.keys.list(admin, elsewhere.team_id)).rejects.toMatchObject({ code: 'team_not_found' })
@@ -188,8 +264,9 @@ describeOnSampledStore('teams and keys', (openStore) => {
       const [first] = await accounts.keys.list(owner, undefined)
       const end = () => accounts.keys.remove(owner, first?.key_id ?? '', undefined)
       await accounts.keys.create(owner, { name: 'reader', read_only: true })
+      await accounts.keys.create(owner, { name: 'brief', expires_in: 3_600 })
       await expect(end()).rejects.toThrow('last API key of the account with write access')
-      for (let i = 2; i < MOST_API_KEYS; i++) await accounts.keys.create(owner, { name: `k${i}` })
+      for (let i = 3; i < MOST_API_KEYS; i++) await accounts.keys.create(owner, { name: `k${i}` })
       await expect(accounts.keys.create(owner, { name: 'more' })).rejects.toThrow(
         `already has ${MOST_API_KEYS} API keys`,
       )
