@@ -60,6 +60,59 @@ describe('a command rate', () => {
     expect(served).toBe(true)
   })
 
+  it('that is lowered takes back what is left of the burst', () => {
+    const rate = new CommandRate(1000, new ManualClock())
+    rate.perSecond = 20
+    expect(takeAll(rate)).toBe(2)
+  })
+
+  it('below ten a second still allows a command', () => {
+    const clock = new ManualClock()
+    const rate = new CommandRate(5, clock)
+    expect(takeAll(rate)).toBe(1)
+    clock.advance(200)
+    expect(takeAll(rate)).toBe(1)
+  })
+
+  it('lets no command pass those that wait, takes all tokens of a group, and counts what waits', () => {
+    const clock = new ManualClock()
+    const meter = { delayedForRate: 0 }
+    const rate = new CommandRate(100_000, clock, meter)
+    takeAll(rate)
+    const served: string[] = []
+    rate.wait(50_000, () => served.push('group'))
+    rate.wait(1, () => served.push('next'))
+    clock.advance(1)
+    expect([rate.take(), served]).toEqual([false, []])
+    clock.advance(1)
+    expect(served).toEqual(['group'])
+    clock.advance(400)
+    expect(served).toEqual(['group'])
+    clock.advance(100)
+    expect([served, meter.delayedForRate]).toEqual([['group', 'next'], 2])
+  })
+
+  it('serves thousands of waiting commands in order', () => {
+    const clock = new ManualClock()
+    const rate = new CommandRate(1_000, clock)
+    takeAll(rate)
+    const served: number[] = []
+    for (let waiter = 0; waiter < 2_500; waiter++) rate.wait(1, () => served.push(waiter))
+    for (let second = 0; second < 3; second++) clock.advance(1_000)
+    expect(served).toEqual(Array.from({ length: 2_500 }, (_, waiter) => waiter))
+  })
+
+  it('adds no wait when the clock is set back', () => {
+    const [clock, before] = [new ManualClock(), new ManualClock(1_000)]
+    let now = clock
+    const rate = new CommandRate(100, { now: () => now.now(), after: (ms, then) => now.after(ms, then) })
+    takeAll(rate)
+    now = before
+    expect(rate.take()).toBe(false)
+    before.advance(10)
+    expect(rate.take()).toBe(true)
+  })
+
   it('of infinity never delays a command', () => {
     const rate = new CommandRate(Number.POSITIVE_INFINITY, new ManualClock())
     for (let i = 0; i < 1000; i++) expect(rate.take()).toBe(true)
