@@ -5,12 +5,10 @@ import { sha256Hex } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
 import { MOST_API_KEYS } from '../contract/accounts/accounts.js'
 import { AUDIT_ACTIONS } from '../contract/accounts/audit.js'
-import { creationOf } from '../databases/testing/rows.js'
-import * as databases from '../databases/transactions/databases.js'
 import type { Caller } from '../http/index.js'
-import * as schedules from '../queue/transactions/schedules.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
+import { raw } from '../store/testing/inspect.js'
 import { Accounts } from './accounts.js'
 import { auditRow } from './testing/rows.js'
 import * as accountsTransactions from './transactions/accounts.js'
@@ -18,21 +16,23 @@ import * as operatorTransactions from './transactions/operator.js'
 import * as queueTokens from './transactions/queue-tokens.js'
 import * as teamsTransactions from './transactions/teams.js'
 
-describeOnSampledStore('teams and keys', (openStore) => {
+describeOnSampledStore('teams and keys', (openStore, on) => {
   const clock = new ManualClock()
   let store: Store
   let accounts: Accounts
   let owner: Caller
   let outsider: Caller
 
-  beforeEach(async () => {
-    store = await openStore()
+  beforeEach(async () => open(await openStore()))
+
+  async function open(at: Store): Promise<void> {
+    store = at
     accounts = new Accounts({ store, dataDir: tempDir(), clock, logger: { warn: () => {} } })
     await accounts.start()
     owner = callerOf(accounts.ownCredentials?.email ?? '', accounts.ownCredentials?.apiKey ?? '')
     await addAccount('outsider')
     outsider = callerOf('outsider@homeport.local', 'outsider-key')
-  })
+  }
 
   async function addAccount(name: string): Promise<void> {
     const secrets = { queue_user_id: name, queue_token_hash: name, signing_current: 'sig_a', signing_next: 'sig_b' }
@@ -171,30 +171,25 @@ describeOnSampledStore('teams and keys', (openStore) => {
       expect((await accounts.teams.list(both)).map(({ team_id }) => team_id)).toContain(second)
     })
 
-    it('is deleted with its keys and tokens, those of others stay, and not before its databases', async () => {
+    it('is deleted with its keys and tokens, and those of others stay', async () => {
       const [{ team_id }, { team_id: other }] = [await newTeam(), await newTeam('other')]
       for (const id of [team_id, other]) await accounts.tokens.create(owner, { name: 'ci', team_id: id })
       const tokensOf = async (accountId: string) => (await store.run(queueTokens.list, { accountId })).length
       const before = await tokensOf(other)
-      await store.run(databases.create, creationOf('db_of_other', other, 1))
-      await expect(accounts.teams.remove(owner, other)).rejects.toMatchObject({ code: 'team_not_empty' })
       await accounts.teams.remove(owner, team_id)
       expect([await tokensOf(team_id), await tokensOf(other)]).toEqual([0, before])
       expect((await accounts.teams.list(owner)).map((one) => one.team_id)).toEqual([other])
     })
 
     it('with messages is out of reach at once, and gone when they are deleted', async () => {
+      const place = await on.newPlace()
+      await open(await openStore(place))
       const { team_id } = await newTeam()
       await withRole(team_id, 'dev', 'dev')
       const dev = await keyOf(team_id, 'dev')
       const { api_key } = await accounts.keys.create(owner, { name: 'k', team_id })
       await accounts.tokens.create(owner, { name: 'ci', team_id })
-      await store.run(schedules.put, {
-        account_id: team_id,
-        schedule_id: 's',
-        ...{ cron: '* * * * *', destination: 'g', queue: null, caller_ip: null, body: null, headers: '{}' },
-        ...{ created_at: 1, next_at: 1 },
-      })
+      await raw(place).execute(`INSERT INTO url_groups VALUES ('${team_id}', 'g', '{}', '[]', 1, 1)`)
       const completed: (string | undefined)[] = []
       accounts.operator.watch({
         onSuspension: async () => undefined,

@@ -48,7 +48,7 @@ export class RecordingHolder implements PartitionHolder {
     for (const { partition, notes } of partitions) this.held.set(partition, notes)
   }
 
-  release(partitions: readonly number[]): Promise<ReleasedPartitions> {
+  release(partitions: readonly number[], _graceMs: number): Promise<ReleasedPartitions> {
     const notes = new Map(partitions.map((partition) => [partition, { from: partition }]))
     return Promise.resolve({ notes, busy: partitions.filter((partition) => this.busy.has(partition)) })
   }

@@ -74,7 +74,8 @@ describeOnStore('postgres', 'rows of a cluster', (openStore) => {
   })
 
   it('have one leader, whose choice does not touch the version of the announcements', async () => {
-    const announced = (payload: string) => store.run(announcements.announce, { sender: 1, topic: 't', payload, now: NOW })
+    const announced = (payload: string) =>
+      store.run(announcements.announce, { sender: 1, topic: 't', payload, now: NOW })
     const before = await announced('1')
     const [a, b] = [await join('a'), await join('b')]
     expect(await store.run(partitions.lead, { incarnation: a })).toBe(true)

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { auditRow, newAccountRows } from '../../accounts/testing/rows.js'
 import * as accounts from '../../accounts/transactions/accounts.js'
+import * as teams from '../../accounts/transactions/teams.js'
 import * as nodes from '../../cluster/transactions/cluster-nodes.js'
 import * as nodesAdmin from '../../cluster/transactions/nodes-admin.js'
 import { SCHEMA_RANGE } from '../../store/index.js'
@@ -11,6 +12,9 @@ import { databaseRow } from '../testing/rows.js'
 import type { DatabaseRow } from './database-row.js'
 import * as databases from './databases.js'
 import * as homes from './homes.js'
+import * as promotions from './promotions.js'
+import * as sets from './standby-sets.js'
+import * as standbys from './standbys.js'
 
 const DAY_MS = 86_400_000
 const NOW = 1_800_000_000_000
@@ -34,9 +38,9 @@ describeOnEveryStore('transactions of databases', (openStore) => {
     return id
   }
 
-  function argsOf(some: Partial<databases.CreateArgs> = {}, at = NOW): databases.CreateArgs {
+  function argsOf(some: Partial<databases.CreateArgs> = {}, at = NOW, owner = accountId): databases.CreateArgs {
     const id = randomUUID()
-    const database: databases.NewDatabase = databaseRow({ database_id: id, account_id: accountId, created_at: at })
+    const database: databases.NewDatabase = databaseRow({ database_id: id, account_id: owner, created_at: at })
     const ports = { from: 9000, to: 9002, avoid: [] }
     return { database, ports, slugs: [`calm-bay-${id}`], limit: 10, forgetBefore: at - DAY_MS, ...some }
   }
@@ -81,6 +85,82 @@ describeOnEveryStore('transactions of databases', (openStore) => {
     expect(await store.run(nodesAdmin.list, {})).toMatchObject([{ name: 'gone', databases: 1 }])
     await drop(databaseId)
     expect(await dropOld()).toBe(1)
+  })
+
+  describe('and the removal of a node', () => {
+    const names = ['home', 'other']
+    const incarnations = new Map<string, number>()
+    const bury = (name: string) => store.run(nodes.declareDead, { incarnation: incarnations.get(name) ?? 0, beat: 0 })
+    const remove = (name: string) => store.run(nodesAdmin.remove, { name })
+
+    beforeEach(async () => {
+      for (const name of names) {
+        const node = { name, dir: name, advertise: 'host:1', version: '0', config: '{}', region: null }
+        const registered = await store.run(nodes.register, { node: { ...node, range: SCHEMA_RANGE }, now: NOW })
+        incarnations.set(name, registered.kind === 'registered' ? registered.incarnation : 0)
+      }
+    })
+
+    async function atHome(): Promise<string> {
+      const { database_id: databaseId } = await serving()
+      await store.run(homes.adopt, { databaseId, home: 'home' })
+      return databaseId
+    }
+
+    it('keep their home from being removed', async () => {
+      await atHome()
+      await expect(remove('home')).rejects.toMatchObject({ code: 'node_running' })
+      await bury('home')
+      await expect(remove('home')).rejects.toMatchObject({ code: 'node_has_databases', details: { databases: 1 } })
+      expect((await store.run(nodesAdmin.list, {})).map(({ name }) => name)).toContain('home')
+    })
+
+    it('lose a named standby there, and place another one again', async () => {
+      const [placed, named] = [await atHome(), await atHome()]
+      const argsOf = (databaseId: string) => {
+        const asked = { mode: undefined, copies: undefined }
+        return { databaseId, ...asked, at: NOW, audit: auditOf(databaseId) }
+      }
+      await store.run(sets.putAuto, argsOf(placed))
+      const place = { slot: 1, home: 'home', from: 'home', node: 'other' }
+      expect(await store.run(standbys.choose, { ...argsOf(placed), ...place })).toBe(true)
+      const offsets = { complete_until: NOW, home_offset: 1, standby_offset: 1, problem: null }
+      const note = {
+        databaseId: placed,
+        node: 'other',
+        mode: 'async',
+        state: 'following',
+        epoch: 1,
+        ...offsets,
+      } as const
+      await store.run(standbys.note, { notes: [note] })
+      await store.run(sets.put, { ...argsOf(named), node: 'other' })
+      const incarnation = incarnations.get('home') ?? 0
+      const position = { databaseId: placed, node: 'other', incarnation, place: { replid: 'r', offset: 5 } }
+      await bury('home')
+      await store.run(promotions.recordPosition, position)
+      const rows = async () =>
+        (await store.run(standbys.list, {})).filter((row) => [placed, named].includes(row.database_id))
+      expect(await rows()).toHaveLength(2)
+      expect(await rows()).toContainEqual(expect.objectContaining({ node: 'other', stand_life: incarnation }))
+      await bury('other')
+      await remove('other')
+      expect(await rows()).toMatchObject([{ database_id: placed, node: 'home', state: 'asked', stand_life: null }])
+    })
+  })
+
+  it('keep their team from being deleted', async () => {
+    const teamId = randomUUID()
+    const team = { team_id: teamId, name: 't', copy_cc: 0 as const, created_at: 1 }
+    const owner = { team_id: teamId, email_key: teamId, email: teamId, role: 'owner' as const, created_at: 1 }
+    const { account } = newAccountRows(teamId, 1)
+    await store.run(teams.create, { account, team, owner, mostOwned: 9, audit: auditOf('t') })
+    const remove = () => store.run(teams.remove, { teamId, emailKey: teamId, audit: auditOf('t') })
+    await created()
+    const { database_id: databaseId } = await created(argsOf({}, NOW, teamId))
+    expect(await remove()).toEqual({ kind: 'not_empty', databases: 1 })
+    await drop(databaseId)
+    expect(await remove()).toEqual({ kind: 'deleted' })
   })
 
   describe('create', () => {

@@ -212,29 +212,6 @@ describeOnEveryStore('standbys', (openStore) => {
     expect(await move(c)).toMatchObject({ target: c })
   })
 
-  it('of a node that is removed are placed again by the home, unless the operator has named the node', async () => {
-    const named = await create()
-    await auto()
-    expect(await choose(a, b)).toBe(true)
-    await note({})
-    await bury(a)
-    await stand(b, 5)
-    expect(await row()).toMatchObject({ node: b, stand_life: incarnations.get(a) })
-    await store.run(sets.put, { node: b, ...argsOf({}), databaseId: named })
-    await bury(b)
-    await store.run(nodesAdmin.remove, { name: b })
-    expect(await row()).toMatchObject({ node: a, state: 'asked', complete_until: null, stand_life: null })
-    expect((await store.run(standbys.list, {})).filter((one) => one.database_id === named)).toEqual([])
-  })
-
-  it('and databases keep their home from being removed', async () => {
-    const remove = () => store.run(nodesAdmin.remove, { name: a })
-    await expect(remove()).rejects.toMatchObject({ code: 'node_running' })
-    await bury(a)
-    await expect(remove()).rejects.toMatchObject({ code: 'node_has_databases', details: { databases: 1 } })
-    expect((await store.run(nodesAdmin.list, {})).some(({ name }) => name === a)).toBe(true)
-  })
-
   it('are requested for all databases without one at once', async () => {
     const other = await create()
     await put(b)

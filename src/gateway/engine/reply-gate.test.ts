@@ -129,7 +129,12 @@ describe('replies of an engine', () => {
     const take = (chunk: Buffer, start: number, end: number): void => {
       received += chunk.toString('latin1', start, end)
     }
-    const receiver = { isEmpty: false, headCount: Number.POSITIVE_INFINITY, deliver: take, deliverHeld: () => undefined }
+    const receiver = {
+      isEmpty: false,
+      headCount: Number.POSITIVE_INFINITY,
+      deliver: take,
+      deliverHeld: () => undefined,
+    }
     const gate = new ReplyGate(receiver, { maxReplyBytes: LIMIT_BYTES, reword: () => undefined })
     for (const chunk of chunksOf(message, cuts)) gate.push(chunk)
     expect(received).toBe(message)
