@@ -7,14 +7,14 @@ import { randomInt } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { fuzzOnce } from '../src/gateway/testing/fuzz.js'
 
-const LARGEST_SEED = 2 ** 47
+const MAX_SEED = 2 ** 47
 const PRINT_EVERY = 500_000
 
 const { values } = parseArgs({
   options: { inputs: { type: 'string', default: '5000000' }, seed: { type: 'string', default: '' } },
 })
 const inputs = Number(values.inputs)
-const first = values.seed === '' ? randomInt(LARGEST_SEED) : Number(values.seed)
+const first = values.seed === '' ? randomInt(MAX_SEED) : Number(values.seed)
 if (!Number.isSafeInteger(inputs) || !Number.isSafeInteger(first)) throw new Error('--inputs and --seed take numbers')
 
 console.log(`${inputs} inputs from seed ${first} on`)

@@ -8,12 +8,12 @@ import { RULES } from './house/rules.mjs'
 import { wordProblems } from './house/words.mjs'
 import { ROOT } from './lib/paths.mjs'
 
-const MOST_SHOWN = 50
+const MAX_SHOWN = 50
 
 const [first, prefix] = process.argv.slice(2)
 const onlyWords = first === '--words'
 const broken = onlyWords ? wordProblems(ROOT, prefix) : allProblems(first ?? ROOT)
-const shown = onlyWords ? broken : broken.slice(0, MOST_SHOWN)
+const shown = onlyWords ? broken : broken.slice(0, MAX_SHOWN)
 for (const line of shown) console.log(line)
 if (broken.length > shown.length) console.log(`... and ${broken.length - shown.length} more`)
 if (broken.length > 0) process.exitCode = 1

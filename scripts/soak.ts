@@ -23,7 +23,7 @@ const { values: given } = parseArgs({
     faults: { type: 'string', default: '12' },
   },
 })
-const LONGEST_LIFE_MS = 8_000
+const MAX_LIFE_MS = 8_000
 /** Ports for the databases of a round: the most databases that a round has. */
 const PORTS = 60
 
@@ -70,7 +70,7 @@ async function round(seed: number, postgres: PostgresServer | undefined): Promis
   const report = await playRound({
     seed,
     faults,
-    longestLifeMs: LONGEST_LIFE_MS,
+    longestLifeMs: MAX_LIFE_MS,
     place,
     store,
     say: sayWithSeed,

@@ -38,7 +38,7 @@ const NODES = {
 } as const
 
 /** Least share of the reads that the replica must answer, percent. With less, the campaign has hardly tested it. */
-const LEAST_SHARE = 10
+const MIN_SHARE = 10
 /** Length of the end of each node's log that is printed when a client has failed for good. */
 const LOG_BYTES = 4_000
 
@@ -206,7 +206,7 @@ async function play(store: string): Promise<void> {
   const share = await say('stale reads')
   for (const example of examples) console.log(example)
   if (stale > 0) throw new Error(`${stale} reads did not show what was written before them`)
-  if (share < LEAST_SHARE) throw new Error(`the replica has answered only ${share.toFixed(1)} % of the reads`)
+  if (share < MIN_SHARE) throw new Error(`the replica has answered only ${share.toFixed(1)} % of the reads`)
 }
 
 const postgres = await startPostgresServer()

@@ -6,7 +6,7 @@
  */
 import { BELOW, OPEN_FOLDER, OPEN_PLACES, TOP } from './modules.mjs'
 
-const MOST_LINES = 400
+const MAX_LINES = 400
 
 const inSrc = (file) => file.path.startsWith('src/')
 const inProduct = (file) => inSrc(file) && !file.isTest
@@ -187,7 +187,7 @@ function mayReject(source, name) {
 
 function fileLength(file) {
   const lines = file.source.split('\n').length - 1
-  return lines < MOST_LINES ? [] : [{ line: lines, text: `${lines} lines, the limit is ${MOST_LINES}: split the file` }]
+  return lines < MAX_LINES ? [] : [{ line: lines, text: `${lines} lines, the limit is ${MAX_LINES}: split the file` }]
 }
 
 const DECLARATION =

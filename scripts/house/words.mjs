@@ -44,6 +44,12 @@ const WORDS = [
     allow: /hello\W+world|' world'|world-readable|--name world/gi,
   },
   { pattern: /\bwitness(?:es|ed)?\b/gi, say: 'write check, record or evidence' },
+  {
+    pattern: /\bconst (?:MOST|LONGEST|LEAST|FEWEST|SHORTEST) [A-Z]+/g,
+    say: 'a limit is called MAX_… or MIN_…',
+    // A name, not a limit.
+    allow: /LONGEST_NAME = `/g,
+  },
 ]
 
 const FOLDERS = ['src', 'test', 'bench', 'scripts', 'console/src', 'docs', 'examples']

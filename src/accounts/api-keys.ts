@@ -1,5 +1,5 @@
 import { newId, randomSecret, sha256Hex, TasksByKey, unreachable } from '../base/index.js'
-import { type ApiKey, type CreateApiKeyBody, MOST_API_KEYS, type NewApiKey } from '../contract/accounts/accounts.js'
+import { type ApiKey, type CreateApiKeyBody, MAX_API_KEYS, type NewApiKey } from '../contract/accounts/accounts.js'
 import type { RotateBody } from '../contract/accounts/credentials.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import type { Caller } from '../http/index.js'
@@ -41,7 +41,7 @@ export class ApiKeys {
     const key = this.#newRow(caller, accountId, body, secret)
     const details = { name: key.name, read_only: key.read_only === 1, ...(key.holder ? { holder: key.holder } : {}) }
     const audit = this.#audit(caller, { action: 'Create API Key', entity: key.key_id, details })
-    const args = { key, emailKey: emailKeyOf(caller.email), limit: MOST_API_KEYS, audit }
+    const args = { key, emailKey: emailKeyOf(caller.email), limit: MAX_API_KEYS, audit }
     const outcome = await this.#deps.store.run(apiKeys.create, args)
     if (outcome.kind !== 'created') throw refusalOf(outcome, accountId, body)
     await this.#deps.reload()
@@ -138,7 +138,7 @@ type CreateRefusal = Exclude<apiKeys.CreateKeyOutcome, { kind: 'created' }>
 function refusalOf(refusal: CreateRefusal, accountId: string, body: CreateApiKeyBody): HomeportError {
   switch (refusal.kind) {
     case 'limit_reached':
-      return new HomeportError('api_key_limit', { limit: MOST_API_KEYS })
+      return new HomeportError('api_key_limit', { limit: MAX_API_KEYS })
     case 'name_taken':
       return new HomeportError('api_key_name_taken', { name: body.name.trim() })
     case 'not_found':

@@ -3,7 +3,7 @@ import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { waitFor } from '../../test/support/wait-for.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { MOST_QUEUE_TOKENS } from '../contract/accounts/credentials.js'
+import { MAX_QUEUE_TOKENS } from '../contract/accounts/credentials.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
@@ -62,7 +62,7 @@ describeOnSampledStore('credentials', (openStore, on) => {
     await expect(create('a', { scope: 'queue', queue: 'q', flow_control_key: 'k' })).rejects.toThrow('belongs to')
     await create('a')
     await expect(create(' a ')).rejects.toThrow('already exists')
-    for (let n = 1; n < MOST_QUEUE_TOKENS; n++) await create(`t${n}`)
+    for (let n = 1; n < MAX_QUEUE_TOKENS; n++) await create(`t${n}`)
     await expect(create('one more')).rejects.toThrow('is the limit')
   })
 

@@ -1,7 +1,7 @@
 import { newId, sha256Hex, unreachable } from '../base/index.js'
 import {
   type CreateQueueTokenBody,
-  MOST_QUEUE_TOKENS,
+  MAX_QUEUE_TOKENS,
   type NewQueueToken,
   type QueueToken,
   type RotateBody,
@@ -54,14 +54,14 @@ export class QueueTokens {
     const token = newRow(accountId, body, secret, this.#deps.clock.now())
     const details = { name: token.name, scope: token.scope, ...(token.scope_name && { scope_name: token.scope_name }) }
     const audit = this.#audit(caller, { action: 'Create Queue Token', entity: token.token_id, details })
-    const args = { ...ownedBy(accountId, caller), token, limit: MOST_QUEUE_TOKENS, audit }
+    const args = { ...ownedBy(accountId, caller), token, limit: MAX_QUEUE_TOKENS, audit }
     const outcome = await this.#deps.store.run(queueTokens.create, args)
     switch (outcome.kind) {
       case 'created':
         await this.#deps.reload()
         return { ...tokenOf(token), token: secret }
       case 'limit_reached':
-        throw new HomeportError('queue_token_limit', { limit: MOST_QUEUE_TOKENS })
+        throw new HomeportError('queue_token_limit', { limit: MAX_QUEUE_TOKENS })
       case 'name_taken':
         throw new HomeportError('queue_token_name_taken', { name: token.name })
       default:

@@ -10,7 +10,7 @@ import {
   removeTeamMember,
 } from '../contract/accounts/accounts.js'
 import { listAuditLogs, listAuditLogsAtRoot, SEARCHED_TO, SEARCHED_TO_TIME } from '../contract/accounts/audit.js'
-import { MOST_AUDIT_ENTRIES } from '../contract/accounts/audit-limits.js'
+import { MAX_AUDIT_ENTRIES } from '../contract/accounts/audit-limits.js'
 import {
   createQueueToken,
   deleteQueueToken,
@@ -106,7 +106,7 @@ interface AuditQuery {
 
 function auditRoutes(accounts: Accounts): Route[] {
   const read = async ({ caller, query }: { caller: Caller; query: AuditQuery }) => {
-    const { limit = MOST_AUDIT_ENTRIES, before, search } = query
+    const { limit = MAX_AUDIT_ENTRIES, before, search } = query
     const entries = await accounts.auditLog(caller, limit, before, search)
     // A full page needs no header: the next page continues after its last entry.
     if (search === undefined || entries.length >= limit) return entries

@@ -7,7 +7,7 @@ import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
 import { Accounts } from './accounts.js'
-import { MOST_FAILED_SIGN_INS, SIGN_IN_WINDOW_MS } from './sessions.js'
+import { MAX_FAILED_SIGN_INS, SIGN_IN_WINDOW_MS } from './sessions.js'
 
 const IP = '192.0.2.7'
 describeOnSampledStore('sessions of the console', (openStore) => {
@@ -134,7 +134,7 @@ describeOnSampledStore('sessions of the console', (openStore) => {
   })
 
   it('limit failed sign-ins by address and account', async () => {
-    for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) {
+    for (let i = 0; i < MAX_FAILED_SIGN_INS; i++) {
       await expect(wrong('192.0.2.9')).rejects.toMatchObject({ code: 'sign_in_refused' })
     }
     const limited = { code: 'sign_in_limit', details: { retryAfterSeconds: SIGN_IN_WINDOW_MS / 1_000 } }
@@ -149,14 +149,14 @@ describeOnSampledStore('sessions of the console', (openStore) => {
   })
 
   it('do not count failed sign-ins from before the clock was set back', async () => {
-    for (let i = 0; i < MOST_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.11')).rejects.toBeDefined()
+    for (let i = 0; i < MAX_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.11')).rejects.toBeDefined()
     clock.advance(-2 * SIGN_IN_WINDOW_MS)
     await expect(wrong('192.0.2.11')).rejects.toMatchObject({ code: 'sign_in_refused' })
     clock.advance(2 * SIGN_IN_WINDOW_MS)
   })
 
   it('accept a valid key after any number of failures from the same address', async () => {
-    for (let i = 0; i <= MOST_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.10')).rejects.toBeDefined()
+    for (let i = 0; i <= MAX_FAILED_SIGN_INS; i++) await expect(wrong('192.0.2.10')).rejects.toBeDefined()
     await expect(accounts.sessions.begin(body, '192.0.2.10')).resolves.toBeDefined()
     await expect(wrong('192.0.2.10')).rejects.toMatchObject({ code: 'sign_in_limit' })
   })

@@ -86,11 +86,11 @@ export class Sessions implements SessionResolver {
 }
 
 /** Most failed sign-ins per address, account and window. Further failures get a `Retry-After`. */
-export const MOST_FAILED_SIGN_INS = 10
+export const MAX_FAILED_SIGN_INS = 10
 /** Length of a window, milliseconds. */
 export const SIGN_IN_WINDOW_MS = 60_000
 /** With more pairs of address and account than this, the oldest window is evicted. */
-const MOST_PAIRS = 10_000
+const MAX_PAIRS = 10_000
 
 interface Window {
   readonly endsAt: number
@@ -121,7 +121,7 @@ class FailedSignIns {
   }
 
   #refuse(window: Window | undefined): void {
-    if (!window || window.failures < MOST_FAILED_SIGN_INS) return
+    if (!window || window.failures < MAX_FAILED_SIGN_INS) return
     const retryAfterSeconds = Math.ceil((window.endsAt - this.#clock.now()) / 1000)
     throw new HomeportError('sign_in_limit', { retryAfterSeconds })
   }
@@ -130,7 +130,7 @@ class FailedSignIns {
     const { endsAt, failures } = this.#current(pair) ?? { endsAt: this.#clock.now() + SIGN_IN_WINDOW_MS, failures: 0 }
     this.#windows.set(pair, { endsAt, failures: failures + 1 })
     const [oldest] = this.#windows.keys()
-    if (this.#windows.size > MOST_PAIRS && oldest !== undefined) this.#windows.delete(oldest)
+    if (this.#windows.size > MAX_PAIRS && oldest !== undefined) this.#windows.delete(oldest)
   }
 
   #current(pair: string): Window | undefined {

@@ -1,25 +1,25 @@
 import { isObject } from '../base/index.js'
 
 /** Most characters of the details of an audit log entry, because a page of a thousand entries is read at once. */
-const LONGEST_DETAILS = 16_384
+const MAX_DETAILS_LENGTH = 16_384
 /** In longer details, each text keeps this many characters, and each list and object this many members. */
-const LONGEST_TEXT = 500
-const MOST_MEMBERS = 20
+const MAX_TEXT_LENGTH = 500
+const MAX_MEMBERS = 20
 
 /** The details of an entry as they are stored, JSON. In long details, each text, list and object is cut to its beginning. */
 export function shortDetails(details: string): string {
-  if (details.length <= LONGEST_DETAILS) return details
+  if (details.length <= MAX_DETAILS_LENGTH) return details
   const short = JSON.stringify(beginningOf(JSON.parse(details)))
-  return short.length <= LONGEST_DETAILS ? short : JSON.stringify({ omitted: `${details.length} characters` })
+  return short.length <= MAX_DETAILS_LENGTH ? short : JSON.stringify({ omitted: `${details.length} characters` })
 }
 
 function beginningOf(value: unknown): unknown {
-  if (typeof value === 'string') return value.length > LONGEST_TEXT ? `${value.slice(0, LONGEST_TEXT)}…` : value
+  if (typeof value === 'string') return value.length > MAX_TEXT_LENGTH ? `${value.slice(0, MAX_TEXT_LENGTH)}…` : value
   if (Array.isArray(value)) {
-    const more = value.length - MOST_MEMBERS
-    return [...value.slice(0, MOST_MEMBERS).map(beginningOf), ...(more > 0 ? [`… and ${more} more`] : [])]
+    const more = value.length - MAX_MEMBERS
+    return [...value.slice(0, MAX_MEMBERS).map(beginningOf), ...(more > 0 ? [`… and ${more} more`] : [])]
   }
   if (!isObject(value)) return value
-  const members = Object.entries(value).slice(0, MOST_MEMBERS)
-  return Object.fromEntries(members.map(([name, member]) => [name.slice(0, LONGEST_TEXT), beginningOf(member)]))
+  const members = Object.entries(value).slice(0, MAX_MEMBERS)
+  return Object.fromEntries(members.map(([name, member]) => [name.slice(0, MAX_TEXT_LENGTH), beginningOf(member)]))
 }

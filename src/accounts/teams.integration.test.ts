@@ -3,7 +3,7 @@ import { basicOf } from '../../test/support/index.js'
 import { tempDir } from '../../test/support/temp-dir.js'
 import { sha256Hex } from '../base/index.js'
 import { ManualClock } from '../base/testing/manual-clock.js'
-import { MOST_API_KEYS } from '../contract/accounts/accounts.js'
+import { MAX_API_KEYS } from '../contract/accounts/accounts.js'
 import { AUDIT_ACTIONS } from '../contract/accounts/audit.js'
 import type { Caller } from '../http/index.js'
 import type { Store } from '../store/index.js'
@@ -261,9 +261,9 @@ describeOnSampledStore('teams and keys', (openStore, on) => {
       await accounts.keys.create(owner, { name: 'reader', read_only: true })
       await accounts.keys.create(owner, { name: 'brief', expires_in: 3_600 })
       await expect(end()).rejects.toThrow('last API key of the account with write access')
-      for (let i = 3; i < MOST_API_KEYS; i++) await accounts.keys.create(owner, { name: `k${i}` })
+      for (let i = 3; i < MAX_API_KEYS; i++) await accounts.keys.create(owner, { name: `k${i}` })
       await expect(accounts.keys.create(owner, { name: 'more' })).rejects.toThrow(
-        `already has ${MOST_API_KEYS} API keys`,
+        `already has ${MAX_API_KEYS} API keys`,
       )
       await end()
       expect(accounts.basic(basicOf(owner.email, accounts.ownCredentials?.apiKey ?? ''), '')).toBeUndefined()

@@ -3,8 +3,8 @@ import { type Clock, sha256Hex, unreachable } from '../base/index.js'
 import {
   type AddMemberBody,
   type CreateTeamBody,
-  MOST_MEMBERS,
-  MOST_OWNED_TEAMS,
+  MAX_MEMBERS,
+  MAX_OWNED_TEAMS,
   type RemoveMemberBody,
   type Team,
   type TeamMember,
@@ -56,9 +56,9 @@ export class Teams {
     if (caller.role !== undefined) throw new HomeportError('team_key_refused', {})
     const rows = newTeam(caller, body, this.#deps.clock.now())
     const event = { action: 'Create Team', entity: rows.team.team_id, details: { team_name: rows.team.name } } as const
-    const args = { ...rows, mostOwned: MOST_OWNED_TEAMS, audit: this.#audit(caller, event) }
+    const args = { ...rows, maxOwned: MAX_OWNED_TEAMS, audit: this.#audit(caller, event) }
     const outcome = await this.#deps.store.run(teams.create, args)
-    if (outcome === 'limit_reached') throw new HomeportError('team_limit', { limit: MOST_OWNED_TEAMS })
+    if (outcome === 'limit_reached') throw new HomeportError('team_limit', { limit: MAX_OWNED_TEAMS })
     await this.#deps.reload()
     return teamOf(rows.team)
   }
@@ -98,7 +98,7 @@ export class Teams {
     const audit = this.#audit(caller, { action: 'Add Team Member', entity: teamId, details })
     const created_at = this.#deps.clock.now()
     const member = { team_id: teamId, email_key: emailKeyOf(email), email, role, created_at }
-    const args = { ...memberOf(caller, teamId), member, most: MOST_MEMBERS, audit }
+    const args = { ...memberOf(caller, teamId), member, most: MAX_MEMBERS, audit }
     const outcome = await this.#deps.store.run(teams.addMember, args)
     switch (outcome.kind) {
       case 'added':
@@ -107,7 +107,7 @@ export class Teams {
       case 'already':
         throw new HomeportError('member_exists', { email, role: outcome.role })
       case 'limit_reached':
-        throw new HomeportError('team_member_limit', { limit: MOST_MEMBERS })
+        throw new HomeportError('team_member_limit', { limit: MAX_MEMBERS })
       default:
         throw refusalOf(outcome, teamId, 'the owner or an admin')
     }

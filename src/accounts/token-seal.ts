@@ -9,7 +9,7 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
 /** Most keys of other nodes that are kept. */
-const MOST_KEYS = 64
+const MAX_KEYS = 64
 const OTHERS_FILE = 'token-keys-of-nodes'
 
 /**
@@ -70,7 +70,7 @@ export class TokenSeal {
     const fresh = [...new Set(texts)].flatMap((text) =>
       typeof text === 'string' && !known.has(text) ? (keyOf(text) ?? []) : [],
     )
-    this.#others = [...this.#others, ...fresh].slice(0, MOST_KEYS)
+    this.#others = [...this.#others, ...fresh].slice(0, MAX_KEYS)
     const text = textOf(this.#others)
     if (text === this.#written) return
     await replaceFile(join(this.#dataDir, OTHERS_FILE), text)

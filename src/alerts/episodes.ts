@@ -8,7 +8,7 @@ import { OTHER_SUBJECTS } from './transactions/alerts-sources.js'
 const REMINDER_MS = 24 * 3_600_000
 const CALM_MS = CALM_MINUTES * 60_000
 /** Most separate alerts of one rule and account in one look. The others share one alert. */
-const MOST_AT_ONCE = 20
+const MAX_AT_ONCE = 20
 
 /** Input of one look, besides the states that hold now. */
 export interface LookInput {
@@ -74,8 +74,8 @@ function newsOf(alerting: readonly Alerting[], now: number): { put: ConditionRow
 }
 
 function newsOfRule(group: readonly Alerting[], now: number): { put: ConditionRow[]; raised: Raised[] } {
-  const alone = group.slice(0, MOST_AT_ONCE).map((each) => ({ each, row: alertedRow(each, now) }))
-  const rest = group.slice(MOST_AT_ONCE)
+  const alone = group.slice(0, MAX_AT_ONCE).map((each) => ({ each, row: alertedRow(each, now) }))
+  const rest = group.slice(MAX_AT_ONCE)
   // States that share an alert share an episode, which ends when the last of them has ended.
   const shared = { episode_id: newId('epi_', now), alert_subject: OTHER_SUBJECTS }
   const together = rest.map((each) => ({ ...alertedRow(each, now), ...(each.row?.episode_id ? {} : shared) }))

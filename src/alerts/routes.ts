@@ -8,9 +8,9 @@ import {
   DEFAULT_GROUP_MINUTES,
   DEFAULT_HOURLY_LIMIT,
   isAlertKind,
-  LONGEST_SILENCE_DAYS,
-  MOST_ALERT_CHANNELS,
-  MOST_SILENCES,
+  MAX_ALERT_CHANNELS,
+  MAX_SILENCE_DAYS,
+  MAX_SILENCES,
   ruleShape,
 } from '../contract/alerts/kinds.js'
 import {
@@ -118,9 +118,9 @@ async function createChannel(deps: AlertRoutesDeps, caller: Caller, body: contra
     held_back: 0,
   } as const
   const entry = audit(deps, caller, 'Create Alert Channel', channel.channel_id, { name: body.name })
-  const args = { channel, limit: MOST_ALERT_CHANNELS, audit: entry }
+  const args = { channel, limit: MAX_ALERT_CHANNELS, audit: entry }
   const outcome = await deps.store.run(channels.create, args)
-  if (outcome === 'limit_reached') throw new HomeportError('alert_channel_limit', { limit: MOST_ALERT_CHANNELS })
+  if (outcome === 'limit_reached') throw new HomeportError('alert_channel_limit', { limit: MAX_ALERT_CHANNELS })
   return channelView(channel, caller)
 }
 
@@ -232,8 +232,8 @@ function silenceRoutes(deps: AlertRoutesDeps): Route[] {
 async function createSilence(deps: AlertRoutesDeps, caller: Caller, body: CreateSilenceBody) {
   const now = deps.clock.now()
   const untilMs = body.until * 1000
-  if (untilMs <= now || untilMs > now + LONGEST_SILENCE_DAYS * 86_400_000) {
-    const problem = `"until" is ${body.until}; it must be in the future and at most ${LONGEST_SILENCE_DAYS} days away, in Unix seconds.`
+  if (untilMs <= now || untilMs > now + MAX_SILENCE_DAYS * 86_400_000) {
+    const problem = `"until" is ${body.until}; it must be in the future and at most ${MAX_SILENCE_DAYS} days away, in Unix seconds.`
     throw new HomeportError('invalid_request', { problem })
   }
   const silence = {
@@ -247,8 +247,8 @@ async function createSilence(deps: AlertRoutesDeps, caller: Caller, body: Create
     created_at: now,
   }
   const entry = audit(deps, caller, 'Create Alert Silence', silence.silence_id, body)
-  const outcome = await deps.store.run(silences.create, { silence, limit: MOST_SILENCES, now, audit: entry })
-  if (outcome === 'limit_reached') throw new HomeportError('alert_silence_limit', { limit: MOST_SILENCES })
+  const outcome = await deps.store.run(silences.create, { silence, limit: MAX_SILENCES, now, audit: entry })
+  if (outcome === 'limit_reached') throw new HomeportError('alert_silence_limit', { limit: MAX_SILENCES })
   return silenceView(silence)
 }
 

@@ -1,4 +1,4 @@
-import { MOST_EXAMPLES } from '../contract/alerts/kinds.js'
+import { MAX_EXAMPLES } from '../contract/alerts/kinds.js'
 import { type NotifyContext, noticeMessage } from './notify.js'
 import type { ChannelRow } from './transactions/alerts-channels.js'
 import { type Gathered, type GroupRow, gatheredOf, type NotifiedRow } from './transactions/alerts-groups.js'
@@ -16,7 +16,7 @@ import { alertView } from './words.js'
 
 const HOUR_MS = 3_600_000
 /** Most alerts of the history that a gathered notification names. */
-const MOST_SEQS = 50
+const MAX_SEQS = 50
 
 /**
  * Decides the outcome of the due alerts of an account, and drafts their notifications:
@@ -119,7 +119,7 @@ class Round {
       if (dueAt === undefined) {
         const sending = this.#send(channel, all)
         if (sending !== 'held back') messageIds.push(sending.messageId)
-      } else this.#gather(channel, { ...all, seqs: [...all.seqs, alert.seq].slice(-MOST_SEQS) }, dueAt)
+      } else this.#gather(channel, { ...all, seqs: [...all.seqs, alert.seq].slice(-MAX_SEQS) }, dueAt)
     }
     this.#done(alert, messageIds.length > 0 ? 'sent' : 'held_back', messageIds)
   }
@@ -219,7 +219,7 @@ const covers = ({ kind, subject }: SilenceRow, alert: Pick<AlertRow, 'kind' | 's
 function gatherMore(before: Gathered | undefined, alert: AlertRow): Gathered {
   if (!before) return { alert, seqs: [] }
   const { alert: older, seqs } = before
-  const examples = [...examplesOf(older), ...examplesOf(alert)].slice(0, MOST_EXAMPLES)
+  const examples = [...examplesOf(older), ...examplesOf(alert)].slice(0, MAX_EXAMPLES)
   return {
     alert: {
       ...alert,

@@ -28,9 +28,9 @@ const LOOK_MS = 5_000
 const WIDE_LOOK_MS = 30_000
 const SWEEP_MS = 3_600_000
 /** Most batches of one account and source in one look. The rest waits for the next look. */
-const MOST_BATCHES = 20
+const MAX_BATCHES = 20
 /** Accounts per look. The next look continues with the following ones. */
-const MOST_ACCOUNTS = 100
+const MAX_ACCOUNTS = 100
 /** Accounts per read, so few that other reads do not wait long. */
 const ACCOUNTS_AT_ONCE = 10
 
@@ -125,8 +125,8 @@ export class AlertWatch implements Service {
   /** The accounts of this look. Each kind of look has its own position, so that no account is skipped. */
   #nextOf(kind: 'often' | 'seldom', accounts: readonly sources.Watched[]): readonly sources.Watched[] {
     const from = this.#next[kind] < accounts.length ? this.#next[kind] : 0
-    this.#next[kind] = from + MOST_ACCOUNTS
-    return accounts.slice(from, from + MOST_ACCOUNTS)
+    this.#next[kind] = from + MAX_ACCOUNTS
+    return accounts.slice(from, from + MAX_ACCOUNTS)
   }
 
   async #collectFrom(watched: readonly sources.Watched[], looked: readonly sources.EventSource[]): Promise<void> {
@@ -139,9 +139,9 @@ export class AlertWatch implements Service {
 
   async #collect(one: sources.Waiting): Promise<void> {
     const { store, clock } = this.#deps
-    for (let batch = 0, isMore = true; isMore && batch < MOST_BATCHES && this.#phase === 'running'; batch++) {
+    for (let batch = 0, isMore = true; isMore && batch < MAX_BATCHES && this.#phase === 'running'; batch++) {
       const now = clock.now()
-      const fresh = (prefix: string) => Array.from({ length: sources.MOST_RAISED }, () => newId(prefix, now))
+      const fresh = (prefix: string) => Array.from({ length: sources.MAX_RAISED }, () => newId(prefix, now))
       const ids = { ids: fresh('alert_'), episodeIds: fresh('epi_') }
       isMore = await store.run(sources.collect, { ...one, ...ids, now })
     }

@@ -3,8 +3,8 @@
  * would not notice.
  */
 const SMALL_CHUNK_BYTES = 2_048
-const LEAST_BLOCK_BYTES = 512
-const MOST_BLOCK_BYTES = 16_384
+const MIN_BLOCK_BYTES = 512
+const MAX_BLOCK_BYTES = 16_384
 
 /** Collects bytes that arrive in chunks of any size, with memory in proportion to their number. */
 export class ChunkList {
@@ -48,7 +48,7 @@ export class ChunkList {
     const current = this.#block
     if (current && this.#usedBytes + length <= current.length) return current
     this.#closeBlock()
-    const spare = Math.min(Math.max(this.#bytes, LEAST_BLOCK_BYTES), MOST_BLOCK_BYTES)
+    const spare = Math.min(Math.max(this.#bytes, MIN_BLOCK_BYTES), MAX_BLOCK_BYTES)
     this.#block = Buffer.allocUnsafeSlow(Math.max(spare, length))
     return this.#block
   }

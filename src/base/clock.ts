@@ -19,7 +19,7 @@ export function pause(clock: Clock, ms: number): Promise<void> {
 }
 
 /** Node fires a longer timeout at once, so longer waits are split. */
-const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 /** @param onSet receives each timeout of Node once it is set. */
 function clockOf(onSet: (handle: NodeJS.Timeout) => void): Clock {
@@ -28,7 +28,7 @@ function clockOf(onSet: (handle: NodeJS.Timeout) => void): Clock {
     after(delayMs, callback) {
       let handle: NodeJS.Timeout
       const arm = (remainingMs: number): void => {
-        const waitMs = Math.min(Math.max(remainingMs, 0), LONGEST_TIMEOUT_MS)
+        const waitMs = Math.min(Math.max(remainingMs, 0), MAX_TIMEOUT_MS)
         handle = setTimeout(() => (remainingMs > waitMs ? arm(remainingMs - waitMs) : callback()), waitMs)
         onSet(handle)
       }

@@ -1,4 +1,4 @@
-import { mostOpenFiles } from './open-files.js'
+import { maxOpenFiles } from './open-files.js'
 
 const OWNER = Symbol('owner')
 
@@ -77,7 +77,7 @@ const REPORT_EVERY_MS = 60_000
  */
 export class ConnectionLimiter {
   readonly #most: number
-  readonly #mostOfOwner: number
+  readonly #maxOfOwner: number
   readonly #onOwnerLimited: ConnectionLimiterOptions['onOwnerLimited']
   readonly #closed: MinuteReport
   /** Keyed by the client's address and port, which a TLS socket shares with the connection below it. Oldest first. */
@@ -91,9 +91,9 @@ export class ConnectionLimiter {
   #kept = 0
 
   constructor({ most, onUnauthenticatedClosed: onClosed, onOwnerLimited }: ConnectionLimiterOptions = {}) {
-    const share = Math.floor((mostOpenFiles() ?? ASSUMED_FILES) * SHARE_OF_FILES)
+    const share = Math.floor((maxOpenFiles() ?? ASSUMED_FILES) * SHARE_OF_FILES)
     this.#most = most ?? Math.min(MAX_UNAUTHENTICATED, share)
-    this.#mostOfOwner = most ?? share
+    this.#maxOfOwner = most ?? share
     this.#closed = new MinuteReport((times) => onClosed?.(times))
     this.#onOwnerLimited = onOwnerLimited
   }
@@ -144,7 +144,7 @@ export class ConnectionLimiter {
   /** Whether one more client of an owner may connect and stay connected. */
   mayAddPersistent(owner: string): boolean {
     const owned = this.#ofOwner.get(persistentName(owner))
-    const most = this.#mostOfOwner
+    const most = this.#maxOfOwner
     if (!owned || owned.connections.size < most || this.#kept < SHARES_KEPT * most) return true
     owned.limited.add()
     return false
@@ -152,7 +152,7 @@ export class ConnectionLimiter {
 
   #own(connection: LimitedConnection, owner: string): void {
     const { connections, limited } = this.#add(connection, owner)
-    if (connections.size <= this.#mostOfOwner) return
+    if (connections.size <= this.#maxOfOwner) return
     const [oldest = connection] = connections
     this.#disown(oldest)
     oldest.destroy()

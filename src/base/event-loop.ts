@@ -6,7 +6,7 @@
 import { performance } from 'node:perf_hooks'
 
 /** Time that all callers of `isTurnSpent` together may use in one turn, milliseconds. */
-const LONGEST_STRETCH_MS = 10
+const MAX_STRETCH_MS = 10
 /** Length of a slice: switching costs next to nothing, and no client notices the delay. */
 const SLICE_MS = 8
 
@@ -55,7 +55,7 @@ export function inNextTurn<Made>(make: () => Made): () => Made | undefined {
  * one budget: a hundred busy clients delay others no longer than one does.
  * @param stretchMs how long it may last for this caller
  */
-export function isTurnSpent(stretchMs = LONGEST_STRETCH_MS): boolean {
+export function isTurnSpent(stretchMs = MAX_STRETCH_MS): boolean {
   const now = performance.now()
   if (beganAt !== undefined) return now - beganAt >= stretchMs
   beganAt = now

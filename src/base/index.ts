@@ -60,7 +60,7 @@ export {
   presetOptions,
   readDirectly,
 } from './node-internals.js'
-export { mostOpenFiles } from './open-files.js'
+export { maxOpenFiles } from './open-files.js'
 export { decodedOrSame, namePattern } from './percent.js'
 export { printable } from './printable.js'
 export { flattenServices, type ParallelServices, type Service, type SharedGrace, stopAll } from './service.js'

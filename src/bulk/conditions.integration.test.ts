@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../test/support/wait-for.js'
-import { LONGEST_VALUE } from '../contract/request-limits.js'
+import { MAX_VALUE_LENGTH } from '../contract/request-limits.js'
 import { type Sink, startSink } from '../queue/testing/sink.js'
 import type { Store } from '../store/index.js'
 import { describeOnSampledStore } from '../store/testing/index.js'
@@ -241,7 +241,7 @@ describeOnSampledStore(
       })
       expect(await letters({ errorContains: 'Shard' })).toMatchObject({ matched: 0 })
       // A stack trace, for example: of messages as long as of runs.
-      const long = 'x'.repeat(LONGEST_VALUE)
+      const long = 'x'.repeat(MAX_VALUE_LENGTH)
       expect(await messages({ errorContains: ['shard 7', long] })).toMatchObject({ sample: [retrying] })
       expect(await problem('cancelMessages', { errorContains: `${long}x` })).toContain('8192 characters')
       expect(await letters({ payload: '$.size = 4', youngerThan: '1h' })).toMatchObject({ sample: [dead] })

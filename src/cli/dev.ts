@@ -22,7 +22,7 @@ const FIXED = {
 
 const EMAIL = 'dev@localhost'
 /** Most nodes of a cluster for development. */
-const MOST_NODES = 16
+const MAX_NODES = 16
 
 /** Defaults of `dev` that differ from those of `start`. */
 const DEFAULTS: Defaults = { queuePort: '8080', dataDir: './homeport-dev' }
@@ -39,7 +39,7 @@ export function devCommand(io: Io, end: (code: ExitCode) => void): Command {
   command.option(
     '--nodes <count>',
     'run a cluster of this many nodes with a PostgreSQL of its own; all data is deleted at the end',
-    wholeNumber(1, MOST_NODES),
+    wholeNumber(1, MAX_NODES),
   )
   addExamples(command, ['homeport dev', 'homeport dev --ephemeral', 'homeport dev --nodes 3'])
   return addConfigFlags(

@@ -89,12 +89,12 @@ export function withCompletions(command: Command, error: string): string {
     ? command.options.flatMap(({ long }) => long ?? [])
     : command.commands.map((inner) => inner.name())
   const longer = words.filter((one) => one.startsWith(word)).toSorted()
-  if (longer.length === 0 || longer.length > MOST_SUGGESTED) return error
+  if (longer.length === 0 || longer.length > MAX_SUGGESTED) return error
   const named = longer.length === 1 ? longer.join() : `one of ${longer.join(', ')}`
   return `${error}(Did you mean ${named}?)\n`
 }
 
-const MOST_SUGGESTED = 8
+const MAX_SUGGESTED = 8
 
 const shownOptions = ({ options }: Command): Option[] =>
   options.filter((option) => !option.hidden && !LEFT_OUT.has(option))

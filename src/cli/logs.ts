@@ -6,8 +6,8 @@ import {
   getServerLogs,
   type LogLine,
   type LogsQuery,
+  MAX_LOG_LINES,
   MissedLinesSchema,
-  MOST_LOG_LINES,
 } from '../contract/server/logs.js'
 import { humanLine } from '../telemetry/index.js'
 import { misused } from './errors.js'
@@ -33,7 +33,7 @@ export const logsCommand = remote<LogsFlags>({
   flags: (command) =>
     command
       .option('-f, --follow', 'keep showing new lines until Ctrl-C')
-      .option('-n, --count <number>', 'most lines to begin with', wholeNumber(0, MOST_LOG_LINES), 100)
+      .option('-n, --count <number>', 'most lines to begin with', wholeNumber(0, MAX_LOG_LINES), 100)
       .addOption(new Option('--level <level>', 'only lines of this level and above').choices([...EVENT_LEVELS]))
       .option('--event <name>', 'only lines of this event; docs/logs.md has all')
       .option('--request <id>', 'only lines of the request with this X-Request-Id'),

@@ -1,4 +1,4 @@
-import { getOverview, MOST_COUNTED, type Overview } from '../contract/console/console.js'
+import { getOverview, MAX_COUNTED, type Overview } from '../contract/console/console.js'
 import { DONE, FAILED } from './exit-codes.js'
 import { remote } from './remote/remote.js'
 import { bytes, counted, duration, figure, momentFromNow, momentOfSeconds } from './terminal/figures.js'
@@ -52,7 +52,7 @@ function databasesText({ active, passive, suspended, modifying }: Overview['data
 }
 
 /** A count in words: the server stops counting at a limit. */
-const most = (count: number, isAtLeast = count >= MOST_COUNTED): string => figure(count) + (isAtLeast ? ' or more' : '')
+const most = (count: number, isAtLeast = count >= MAX_COUNTED): string => figure(count) + (isAtLeast ? ' or more' : '')
 
 function problemsOf(problems: readonly Problem[]): string {
   return problems

@@ -1,7 +1,7 @@
 import { type Incarnation, PARTITIONS } from './types.js'
 
 /** The most partitions that a node gives away at once, to balance. */
-const MOST_AT_ONCE = 8
+const MAX_AT_ONCE = 8
 
 /** The columns of a node that the decisions need. */
 export interface NodeView {
@@ -84,7 +84,7 @@ export function planOwnership({ me, nodes, partitions }: OwnershipView): Ownersh
   const to = hasHeir(nodes) ? fewest(counts) : undefined
   const difference = to === undefined ? 0 : mine - (counts.get(to) ?? 0)
   if (to === undefined || difference < 2) return { take: 0, give: undefined }
-  const count = Math.min(MOST_AT_ONCE, Math.max(1, Math.floor(difference / takers.length)))
+  const count = Math.min(MAX_AT_ONCE, Math.max(1, Math.floor(difference / takers.length)))
   return { take: 0, give: { count, to } }
 }
 

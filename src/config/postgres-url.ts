@@ -6,8 +6,8 @@ export interface PostgresTarget {
   readonly place: string
 }
 
-const MOST_CHARACTERS = 8_192
-const MOST_HOSTS = 16
+const MAX_CHARACTERS = 8_192
+const MAX_HOSTS = 16
 
 const FORM = 'postgres://user:password@host:port/database, or with several hosts host1:port1,host2:port2'
 const SHAPE = /^(postgres(?:ql)?):\/\/([^/?#]+)\/([^/?#]+)(?:\?([^#]*))?$/
@@ -22,13 +22,13 @@ const SETTING = 'target_session_attrs'
  * @returns a sentence without any part of the URL that may be secret, when it is wrong.
  */
 export function parsePostgresUrl(text: string): PostgresTarget | { readonly problem: string } {
-  const shape = text.length <= MOST_CHARACTERS ? SHAPE.exec(text) : undefined
+  const shape = text.length <= MAX_CHARACTERS ? SHAPE.exec(text) : undefined
   if (!shape) return { problem: `the URL is not valid, expected ${FORM}` }
   const [, scheme, authority = '', database = '', query = ''] = shape
   const at = authority.lastIndexOf('@')
   const hosts = authority.slice(at + 1).split(',')
-  if (hosts.length > MOST_HOSTS)
-    return { problem: `the URL names ${hosts.length} hosts, at most ${MOST_HOSTS} are allowed` }
+  if (hosts.length > MAX_HOSTS)
+    return { problem: `the URL names ${hosts.length} hosts, at most ${MAX_HOSTS} are allowed` }
   const wrong = hosts.findIndex((host) => !isHost(host))
   if (wrong >= 0) return { problem: `host ${wrong + 1} of the URL is not of the form host:port, expected ${FORM}` }
   const settings = new URLSearchParams(query)

@@ -2,30 +2,30 @@ import { readFileSync } from 'node:fs'
 import type { TObject } from 'typebox'
 import { expect, it } from 'vitest'
 import * as accounts from './accounts/accounts.js'
-import { MOST_AUDIT_SEARCHED } from './accounts/audit-limits.js'
-import { MOST_QUEUE_TOKENS } from './accounts/credentials.js'
+import { MAX_AUDIT_SEARCHED } from './accounts/audit-limits.js'
+import { MAX_QUEUE_TOKENS } from './accounts/credentials.js'
 import * as alerts from './alerts/kinds.js'
 import { BULK_KINDS, BULK_STATES, CancelSelector } from './bulk/actions.js'
 import { Outcome } from './bulk/answers.js'
 import { CONDITION_NAMES, MESSAGE_STANDINGS, RUN_STANDINGS } from './bulk/conditions.js'
-import { LONGEST_PAUSED_URL_BYTES, MOST_PAUSED_WORKFLOWS } from './bulk/paused.js'
-import { MOST_SAVED_SELECTORS } from './bulk/saved.js'
+import { MAX_PAUSED_URL_BYTES, MAX_PAUSED_WORKFLOWS } from './bulk/paused.js'
+import { MAX_SAVED_SELECTORS } from './bulk/saved.js'
 import { BackupSchema } from './databases/backups.js'
-import { MOST_ALLOWED_IPS } from './databases/changes.js'
+import { MAX_ALLOWED_IPS } from './databases/changes.js'
 import { COMMANDS, enginesWith } from './databases/commands.js'
 import * as databases from './databases/databases.js'
 import { DatabaseStatsSchema } from './databases/stats.js'
 import { deleteDeadLetters } from './queue/dead-letters.js'
 import { cancelMessages } from './queue/messages.js'
 import { GREATEST_PRIORITY } from './queue/priority.js'
-import { MOST_PARALLEL } from './queue/queues.js'
+import { MAX_PARALLEL } from './queue/queues.js'
 import * as limits from './request-limits.js'
-import { LONGEST_SEARCH } from './search.js'
+import { MAX_SEARCH_LENGTH } from './search.js'
 import { whole } from './words/figures.js'
 import { Because } from './workflow/because.js'
 import { deleteDeadRuns } from './workflow/dead-letters.js'
-import { MOST_WAITERS } from './workflow/events.js'
-import { MOST_SORTED } from './workflow/run-order.js'
+import { MAX_WAITERS } from './workflow/events.js'
+import { MAX_SORTED } from './workflow/run-order.js'
 import { listRunMessageLogs } from './workflow/runs.js'
 
 /** A page of `docs/`, or one of its sections. */
@@ -83,31 +83,31 @@ it('the documentation has every command that is refused, answered by Homeport, o
 })
 
 it.each<[page: string, text: string]>([
-  ['limits', `(\`workflowRunIds\`, \`messageIds\`, \`dlqIds\`) | ${whole(limits.MOST_IDS)} |`],
-  ['limits', `(\`/v2/dlq\`, \`/v2/workflows/dlq\`) | ${whole(limits.MOST_PAGE_IDS)} |`],
-  ['limits', `values of any other filter | ${limits.MOST_FILTER_VALUES} |`],
-  ['limits', `one value of a filter | ${whole(limits.LONGEST_VALUE)} characters |`],
-  ['limits', `${limits.MOST_ITEM_HEADERS} fields; ${limits.MOST_ITEM_HEADER_BYTES / 1024} KiB |`],
-  ['limits', `parallelism of a queue | ${whole(MOST_PARALLEL)} |`],
-  ['limits', `text of a search | ${LONGEST_SEARCH} characters |`],
-  ['limits', `paused as a whole | ${whole(LONGEST_PAUSED_URL_BYTES)} bytes |`],
-  ['workflow', `at most ${whole(MOST_PAUSED_WORKFLOWS)} an account`],
-  ['workflow', `sorts the newest ${whole(MOST_SORTED)}`],
-  ['workflow', `up to ${whole(MOST_WAITERS)} and 16 MiB`],
-  ['bulk-cancel', `An account has at most ${MOST_SAVED_SELECTORS},`],
+  ['limits', `(\`workflowRunIds\`, \`messageIds\`, \`dlqIds\`) | ${whole(limits.MAX_IDS)} |`],
+  ['limits', `(\`/v2/dlq\`, \`/v2/workflows/dlq\`) | ${whole(limits.MAX_PAGE_IDS)} |`],
+  ['limits', `values of any other filter | ${limits.MAX_FILTER_VALUES} |`],
+  ['limits', `one value of a filter | ${whole(limits.MAX_VALUE_LENGTH)} characters |`],
+  ['limits', `${limits.MAX_ITEM_HEADERS} fields; ${limits.MAX_ITEM_HEADER_BYTES / 1024} KiB |`],
+  ['limits', `parallelism of a queue | ${whole(MAX_PARALLEL)} |`],
+  ['limits', `text of a search | ${MAX_SEARCH_LENGTH} characters |`],
+  ['limits', `paused as a whole | ${whole(MAX_PAUSED_URL_BYTES)} bytes |`],
+  ['workflow', `at most ${whole(MAX_PAUSED_WORKFLOWS)} an account`],
+  ['workflow', `sorts the newest ${whole(MAX_SORTED)}`],
+  ['workflow', `up to ${whole(MAX_WAITERS)} and 16 MiB`],
+  ['bulk-cancel', `An account has at most ${MAX_SAVED_SELECTORS},`],
   ['queue', `| -${GREATEST_PRIORITY} to ${GREATEST_PRIORITY},`],
-  ['databases', `1 to ${databases.LONGEST_NAME} characters`],
-  ['databases', `0 to ${whole(databases.MOST_BUDGET)};`],
-  ['databases', `(up to ${databases.LONGEST_IDEMPOTENCY_KEY} characters)`],
+  ['databases', `1 to ${databases.MAX_NAME_LENGTH} characters`],
+  ['databases', `0 to ${whole(databases.MAX_BUDGET)};`],
+  ['databases', `(up to ${databases.MAX_IDEMPOTENCY_KEY_LENGTH} characters)`],
   ['databases', `For ${databases.IDEMPOTENCY_KEPT_MS / 3_600_000} hours`],
-  ['databases', `Up to ${MOST_ALLOWED_IPS} IPv4 and IPv6 addresses`],
-  ['accounts', `An account has at most ${accounts.MOST_API_KEYS} keys`],
-  ['accounts', `at most ${MOST_QUEUE_TOKENS} named tokens`],
-  ['accounts', `up to ${whole(accounts.MOST_MEMBERS)} members`],
-  ['accounts', `the newest ${whole(MOST_AUDIT_SEARCHED)} entries`],
+  ['databases', `Up to ${MAX_ALLOWED_IPS} IPv4 and IPv6 addresses`],
+  ['accounts', `An account has at most ${accounts.MAX_API_KEYS} keys`],
+  ['accounts', `at most ${MAX_QUEUE_TOKENS} named tokens`],
+  ['accounts', `up to ${whole(accounts.MAX_MEMBERS)} members`],
+  ['accounts', `the newest ${whole(MAX_AUDIT_SEARCHED)} entries`],
   [
     'alerts',
-    `${alerts.MOST_ALERT_CHANNELS} channels and ${alerts.MOST_SILENCES} silences, of ${alerts.LONGEST_SILENCE_DAYS} days`,
+    `${alerts.MAX_ALERT_CHANNELS} channels and ${alerts.MAX_SILENCES} silences, of ${alerts.MAX_SILENCE_DAYS} days`,
   ],
   ['alerts', `keeps alerts for ${alerts.ALERT_HISTORY_DAYS} days`],
   ['alerts', `has not found the state for ${alerts.CALM_MINUTES} minutes`],

@@ -70,13 +70,13 @@ export const PATTERN_IN_WORDS = '$comment'
 
 /**
  * How the server reads a request body: not at all, as JSON with a schema, as raw bytes, or as a stream of any length,
- * which the handler limits. `mostBytes` is a limit below that of the listener. A text in JSON is limited to 1 MiB
+ * which the handler limits. `maxBytes` is a limit below that of the listener. A text in JSON is limited to 1 MiB
  * unless `texts` is `long`.
  */
 export type BodyShape =
   | { readonly kind: 'none' }
   | { readonly kind: 'json'; readonly schema: TSchema; readonly optional?: true; readonly texts?: 'long' }
-  | { readonly kind: 'raw'; readonly mostBytes?: number }
+  | { readonly kind: 'raw'; readonly maxBytes?: number }
   | { readonly kind: 'stream' }
 
 /** The body of a write without fields: clients send nothing, `{}` or `null`. */

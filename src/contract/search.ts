@@ -1,14 +1,14 @@
 import { Type } from 'typebox'
 
 /** Longest text of a search. */
-export const LONGEST_SEARCH = 200
+export const MAX_SEARCH_LENGTH = 200
 
 /** The query parameter that searches a list. @param description says which items match. */
 export const searchFilter = (description: string) =>
   Type.Optional(
     Type.String({
       minLength: 1,
-      maxLength: LONGEST_SEARCH,
+      maxLength: MAX_SEARCH_LENGTH,
       description: `${description}; the case of letters from A to Z is ignored.`,
     }),
   )

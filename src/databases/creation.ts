@@ -19,7 +19,7 @@ const ROLL_BACK_RETRY_MS = 5_000
 const FINISH_RETRY_MS = 1_000
 /** Interval and number of checks of a creation on another node: together 30 s, longer than a start of engines takes. */
 const LOOK_AGAIN_MS = 100
-const MOST_WAITS = 300
+const MAX_WAITS = 300
 
 /** A database whose data is on disk and that has no row. */
 export interface AdoptedDatabase {
@@ -172,7 +172,7 @@ export class Creation {
       if (row.modifying_state !== 'creating') return row
       // Another node is creating the database, because two nodes got the same request at the same time; or the creation is
       // being rolled back.
-      if (this.#stopped || waits >= MOST_WAITS) throw new HomeportError('database_busy', { modifyingState: 'creating' })
+      if (this.#stopped || waits >= MAX_WAITS) throw new HomeportError('database_busy', { modifyingState: 'creating' })
       await pause(this.#deps.clock, LOOK_AGAIN_MS)
     }
   }

@@ -158,7 +158,7 @@ class StoredDatabases implements Databases {
       },
       home: settings.node ?? '',
       only,
-      mostManual: settings.manualBackups,
+      maxManual: settings.manualBackups,
       withdraw: async (databaseId) => this.others.replicas?.withdraw(databaseId),
       targets: new TargetGate(settings.deliveryTargets),
     })

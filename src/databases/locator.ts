@@ -27,11 +27,11 @@ export interface LocatorDeps {
 
 const TOKENS = 'databases.tokens'
 /** Digests in one question. More wait for the next one. */
-const MOST_ASKED = 1_000
+const MAX_ASKED = 1_000
 /** Maximum lookups that wait at a time, because a stranger can send any number of wrong tokens. */
-const MOST_WAITING = 10_000
+const MAX_WAITING = 10_000
 /** Maximum digests whose node is remembered. */
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000
 /** How long the tokens of nodes that do not answer are remembered. */
 const ABSENT_FOR_MS = 5_000
 
@@ -151,7 +151,7 @@ export class Locator {
   }
 
   #lookUp(digest: string): Promise<string | undefined> {
-    if (this.#waiting.length >= MOST_WAITING) return Promise.reject(new HomeportError('lookups_full', {}))
+    if (this.#waiting.length >= MAX_WAITING) return Promise.reject(new HomeportError('lookups_full', {}))
     return new Promise((resolve, reject) => {
       this.#waiting.push({ digest, resolve, reject })
       if (!this.#isAsking) void this.#askAll()
@@ -162,8 +162,8 @@ export class Locator {
   async #askAll(): Promise<void> {
     this.#isAsking = true
     while (this.#waiting.length > 0) {
-      const asked = this.#waiting.slice(0, MOST_ASKED)
-      this.#waiting = this.#waiting.slice(MOST_ASKED)
+      const asked = this.#waiting.slice(0, MAX_ASKED)
+      this.#waiting = this.#waiting.slice(MAX_ASKED)
       try {
         const found = await this.#ask([...new Set(asked.map(({ digest }) => digest))])
         for (const { digest, resolve } of asked) resolve(found.get(digest))
@@ -196,7 +196,7 @@ export class Locator {
   #remember(digest: string, node: string): void {
     this.#nodes.set(digest, node)
     const [oldest] = this.#nodes.keys()
-    if (this.#nodes.size > MOST_REMEMBERED && oldest !== undefined) this.#nodes.delete(oldest)
+    if (this.#nodes.size > MAX_REMEMBERED && oldest !== undefined) this.#nodes.delete(oldest)
   }
 
   #ofAbsent(answering: ReadonlySet<string>): Promise<ReadonlyMap<string, string>> {
@@ -229,5 +229,5 @@ export class Locator {
 function digestsOf(payload: unknown): string[] {
   const digests = isObject(payload) ? payload.digests : undefined
   if (!Array.isArray(digests)) return []
-  return digests.slice(0, MOST_ASKED).filter((digest) => typeof digest === 'string')
+  return digests.slice(0, MAX_ASKED).filter((digest) => typeof digest === 'string')
 }

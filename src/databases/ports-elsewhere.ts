@@ -38,7 +38,7 @@ const HELLO = 'databases.hello'
 /** Interval at which every node reads all homes, to find changes of which it was not notified. */
 const SWEEP_EVERY_MS = 10_000
 /** Maximum databases in one message. The sweep finds the others. */
-const MOST_CHANGED = 1_000
+const MAX_CHANGED = 1_000
 
 interface Neighbour extends ListeningPlace {
   readonly node: string
@@ -125,7 +125,7 @@ export class PortsElsewhere {
       // This node may have become the home, or may have been it before.
       await Promise.all([
         this.#refresh(databaseIds),
-        this.#deps.cluster.ask(CHANGED, { databaseIds: databaseIds.slice(0, MOST_CHANGED) }),
+        this.#deps.cluster.ask(CHANGED, { databaseIds: databaseIds.slice(0, MAX_CHANGED) }),
       ])
     } catch (error) {
       this.#deps.logger.warn('databases_homes_not_read', { error })
@@ -225,5 +225,5 @@ function textOf(payload: unknown, name: string): string | undefined {
 
 function textsOf(payload: unknown, name: string): string[] {
   const value = isObject(payload) ? payload[name] : undefined
-  return Array.isArray(value) ? value.slice(0, MOST_CHANGED).filter((text) => typeof text === 'string') : []
+  return Array.isArray(value) ? value.slice(0, MAX_CHANGED).filter((text) => typeof text === 'string') : []
 }

@@ -41,8 +41,8 @@ import {
   type DatabaseRecord,
   deleteDatabase,
   getDatabase,
-  LONGEST_IDEMPOTENCY_KEY,
   listDatabases,
+  MAX_IDEMPOTENCY_KEY_LENGTH,
 } from '../contract/databases/databases.js'
 import { adoptQuarantined, listQuarantine } from '../contract/databases/quarantine.js'
 import { recoverDatabase } from '../contract/databases/recovery.js'
@@ -109,8 +109,8 @@ function idempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const value = headers['idempotency-key']
   const key = Array.isArray(value) ? value.join(', ') : value
   if (key === undefined || key === '') return undefined
-  if (key.length <= LONGEST_IDEMPOTENCY_KEY) return key
-  const problem = `The header Idempotency-Key may have at most ${LONGEST_IDEMPOTENCY_KEY} characters; found ${key.length}.`
+  if (key.length <= MAX_IDEMPOTENCY_KEY_LENGTH) return key
+  const problem = `The header Idempotency-Key may have at most ${MAX_IDEMPOTENCY_KEY_LENGTH} characters; found ${key.length}.`
   throw new HomeportError('invalid_request', { problem })
 }
 

@@ -1,5 +1,5 @@
 import { X509Certificate } from 'node:crypto'
-import { LONGEST_NAME } from '../contract/databases/databases.js'
+import { MAX_NAME_LENGTH } from '../contract/databases/databases.js'
 import type { PlanName, PlanTable } from '../contract/databases/plans.js'
 import { type Platform, REGIONS, type ReadRegion, type Region, regionsOf } from '../contract/databases/regions.js'
 import { HomeportError } from '../contract/errors/errors.js'
@@ -68,8 +68,8 @@ export function nameProblems(name: string, field: string): string[] {
   const problems: string[] = []
   // Counts code points: a surrogate pair is one character.
   const length = [...name].length
-  if (length < 1 || length > LONGEST_NAME) {
-    problems.push(`\`${field}\` must have 1 to ${LONGEST_NAME} characters after trimming; found ${length}.`)
+  if (length < 1 || length > MAX_NAME_LENGTH) {
+    problems.push(`\`${field}\` must have 1 to ${MAX_NAME_LENGTH} characters after trimming; found ${length}.`)
   }
   if (/\p{Cc}/u.test(name)) problems.push(`\`${field}\` must not hold control characters such as line breaks.`)
   if (/\p{Cs}/u.test(name)) problems.push(`\`${field}\` must be well-formed Unicode; found half of a character.`)

@@ -4,7 +4,7 @@ import {
   type DatabaseSummary,
   type DatabaseTally,
   type DatabaseUsage,
-  MOST_SUMMARIES,
+  MAX_SUMMARIES,
   type SummariesQuery,
   type SummaryOrder,
 } from '../contract/console/console.js'
@@ -65,7 +65,7 @@ export function summariesOf(
   query: SummariesQuery,
   settings: SummarySettings,
 ): DatabaseSummaries {
-  const { search = '', count = MOST_SUMMARIES, cursor, sort = 'created', direction = 'asc' } = query
+  const { search = '', count = MAX_SUMMARIES, cursor, sort = 'created', direction = 'asc' } = query
   const text = search.trim().toLowerCase()
   const sign = direction === 'asc' ? 1 : -1
   const found = known

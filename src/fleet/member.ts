@@ -75,12 +75,12 @@ export interface Member {
   readonly failures: number
   readonly unansweredStarts: number
   readonly failure?: Failure
-  /** When it last ended unexpectedly, Unix milliseconds; the newest `MOST_ENDS`. Starts and new desired states keep them. */
+  /** When it last ended unexpectedly, Unix milliseconds; the newest `MAX_ENDS`. Starts and new desired states keep them. */
   readonly ends?: readonly number[]
 }
 
 /** Ends that a member remembers. */
-const MOST_ENDS = 10
+const MAX_ENDS = 10
 /** Ends count as recent for this long. */
 const RECENT_MS = 10 * 60_000
 
@@ -163,7 +163,7 @@ export function ended(member: Member, failure: Failure, nowMs: number): Member {
   const failures = recovered ? 1 : member.failures + 1
   const unansweredStarts = state.kind === 'starting' ? member.unansweredStarts + 1 : 0
   const untilMs = nowMs + pauseAfter(failures)
-  const ends = [...(member.ends ?? []), nowMs].slice(-MOST_ENDS)
+  const ends = [...(member.ends ?? []), nowMs].slice(-MAX_ENDS)
   return { ...member, state: { kind: 'backing-off', untilMs }, failures, unansweredStarts, failure, ends }
 }
 

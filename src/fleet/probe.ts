@@ -21,7 +21,7 @@ const NAMES = ['valkey-server', 'redis-server'] as const
 const MORE_DIRECTORIES = ['/usr/local/bin', '/usr/bin', '/opt/homebrew/bin', '/opt/local/bin']
 const RUN_TIMEOUT_MS = 30_000
 /** Maximum characters of a program's output that an error quotes. */
-const LONGEST_LINE = 200
+const MAX_LINE_LENGTH = 200
 const VERSION = /^(Redis|Valkey) server v=(\d+\.\d+\.\d+)/
 
 /** The system cannot start another process now. */
@@ -68,7 +68,7 @@ function failureOf(error: unknown): string {
   return said === '' ? ended : `${ended} and says "${said}"`
 }
 
-const lastLineOf = (text: string): string => text.trimEnd().split('\n').at(-1)?.slice(0, LONGEST_LINE) ?? ''
+const lastLineOf = (text: string): string => text.trimEnd().split('\n').at(-1)?.slice(0, MAX_LINE_LENGTH) ?? ''
 
 /** The absolute path of a program, given as a path or as a name in the `PATH`. */
 async function locate(nameOrPath: string): Promise<string | undefined> {

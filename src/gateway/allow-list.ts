@@ -8,7 +8,7 @@ interface AllowList {
   readonly known: Set<string>
 }
 
-const MOST_KNOWN = 1024
+const MAX_KNOWN = 1024
 
 /** A `ServedDatabase` is immutable, so a changed allow list comes with a new object. */
 const allowLists = new WeakMap<ServedDatabase, AllowList>()
@@ -27,7 +27,7 @@ export function isAllowed(database: ServedDatabase, address: string | undefined)
 
 function matchesNow({ matches, known }: AllowList, address: string): boolean {
   if (!matches(address)) return false
-  if (known.size < MOST_KNOWN) known.add(address)
+  if (known.size < MAX_KNOWN) known.add(address)
   return true
 }
 

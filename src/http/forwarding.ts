@@ -52,16 +52,16 @@ const PASSED_HEADER = 'homeport-passed'
  * Two passes suffice for a database that gets another home meanwhile. Without a limit, two nodes that each consider the
  * other the home would pass a request on forever.
  */
-const MOST_PASSES = 2
+const MAX_PASSES = 2
 
 /** Number of nodes that have passed this request on. A node of an older version does not send the header. */
 function passesOf(request: IncomingMessage): number {
   if (!isForwarded(request)) return 0
-  return (request.headers[PASSED_HEADER] ?? '1') === '1' ? 1 : MOST_PASSES
+  return (request.headers[PASSED_HEADER] ?? '1') === '1' ? 1 : MAX_PASSES
 }
 
 /** Whether another node may get this request. */
-export const mayForward = (request: IncomingMessage): boolean => passesOf(request) < MOST_PASSES
+export const mayForward = (request: IncomingMessage): boolean => passesOf(request) < MAX_PASSES
 
 /** Headers that belong to one connection (RFC 9110, section 7.6.1), and one that the next node sets by itself. */
 const OF_CONNECTION = new Set([

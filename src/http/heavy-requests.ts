@@ -6,15 +6,15 @@ import { onResponseOver } from './received-call.js'
 import { isReply } from './route.js'
 
 /** SQLite has one reader. A second request keeps it busy without gaps; more would only delay those of others. */
-const MOST_AT_ONCE = 2
-const MOST_WAITING = 1_000
+const MAX_AT_ONCE = 2
+const MAX_WAITING = 1_000
 /** Interval of checks that the client of a streamed answer reads. A piece may have megabytes, and a client may be slow. */
 const CHECK_EVERY_MS = 2 * 60_000
 /**
  * A client that has read nothing at this many checks in a row is disconnected, because other requests of its account wait
  * for its turn. One check is not enough: this process may have been paused itself.
  */
-const MOST_SILENT_CHECKS = 2
+const MAX_SILENT_CHECKS = 2
 
 /** A request over HTTP with its answer. */
 interface Exchange {
@@ -27,12 +27,12 @@ interface Exchange {
  * wait behind two at most, however many one account sends.
  */
 export class HeavyRequests {
-  readonly #turns = new OwnerConcurrency(MOST_AT_ONCE)
-  readonly #mostWaiting: number
+  readonly #turns = new OwnerConcurrency(MAX_AT_ONCE)
+  readonly #maxWaiting: number
   readonly #clock: Clock
 
-  constructor(mostWaiting = MOST_WAITING, clock: Clock = systemClock) {
-    this.#mostWaiting = mostWaiting
+  constructor(maxWaiting = MAX_WAITING, clock: Clock = systemClock) {
+    this.#maxWaiting = maxWaiting
     this.#clock = clock
   }
 
@@ -42,8 +42,8 @@ export class HeavyRequests {
    * @throws HomeportError `too_many_heavy_requests`
    */
   async serve<Result>(accountId: string, exchange: Exchange, work: () => Promise<Result>): Promise<Result> {
-    const tooMany = () => new HomeportError('too_many_heavy_requests', { most: this.#mostWaiting })
-    if (this.#turns.waiting(accountId) >= this.#mostWaiting) throw tooMany()
+    const tooMany = () => new HomeportError('too_many_heavy_requests', { most: this.#maxWaiting })
+    if (this.#turns.waiting(accountId) >= this.#maxWaiting) throw tooMany()
     const end = await this.#turns.begin(accountId, (leave) =>
       onResponseOver(exchange.request, exchange.response, leave),
     )
@@ -70,7 +70,7 @@ export class HeavyRequests {
     const check = (before: number, silentChecks: number): void => {
       const unread = response.writableLength
       const silent = unread > 0 && unread === before ? silentChecks + 1 : 0
-      if (silent >= MOST_SILENT_CHECKS) request.socket.destroy()
+      if (silent >= MAX_SILENT_CHECKS) request.socket.destroy()
       else timer = this.#clock.after(CHECK_EVERY_MS, () => check(unread, silent))
     }
     check(0, 0)

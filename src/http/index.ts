@@ -43,7 +43,7 @@ export { PLAIN_LINES } from './plain/plain-head.js'
 export { KEEP_ALIVE_SECONDS, PlainRequest } from './plain/plain-messages.js'
 export { type NotReady, Readiness, readyAnswer } from './readiness.js'
 export { onResponseOver } from './received-call.js'
-export { LONGEST_HEAD_BYTES, refuseSocket } from './refuse-socket.js'
+export { MAX_HEAD_BYTES, refuseSocket } from './refuse-socket.js'
 export { givenRequestId, REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
 export {
   type Addressed,

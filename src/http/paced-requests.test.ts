@@ -12,7 +12,7 @@ import { PlainConnections } from './plain/plain-connections.js'
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void
 
-const MOST_UNANSWERED = 32
+const MAX_UNANSWERED = 32
 const get = (target: string | number): string => `GET /${target} HTTP/1.1\r\nHost: x\r\n\r\n`
 const gets = (count: number): string => Array.from({ length: count }, (_none, index) => get(index)).join('')
 
@@ -90,7 +90,7 @@ describe('requests that arrive at once', () => {
     connect(server).socket.write(gets(200))
     await waitFor(() => begun.length > 0, { what: 'the first request' })
     await someTurns()
-    expect(begun).toHaveLength(MOST_UNANSWERED)
+    expect(begun).toHaveLength(MAX_UNANSWERED)
     let most = 0
     for (let answers = 0; answers < 200; answers++) {
       await waitFor(() => begun.length > answers, { what: 'the next request' })
@@ -98,7 +98,7 @@ describe('requests that arrive at once', () => {
       await yieldToEventLoop()
       most = Math.max(most, begun.length - answers - 1)
     }
-    expect([begun.length, most <= MOST_UNANSWERED]).toEqual([200, true])
+    expect([begun.length, most <= MAX_UNANSWERED]).toEqual([200, true])
   })
 
   it('leave time for others if each is answered at once', async () => {
@@ -126,7 +126,7 @@ describe('requests that arrive at once', () => {
     const { server, begun, answerNext } = await patient()
     const { socket } = connect(server)
     socket.write(gets(200))
-    await waitFor(() => begun.length === MOST_UNANSWERED, { what: 'the first requests' })
+    await waitFor(() => begun.length === MAX_UNANSWERED, { what: 'the first requests' })
     socket.destroy()
     while (!begun[0]?.response.destroyed) {
       answerNext()
@@ -145,7 +145,7 @@ describe('requests that arrive at once', () => {
     const { socket } = connect(server)
     socket.pause()
     socket.write(gets(5_000))
-    await waitFor(() => begun >= MOST_UNANSWERED, { what: 'the first requests' })
+    await waitFor(() => begun >= MAX_UNANSWERED, { what: 'the first requests' })
     await someTurns()
     expect(begun).toBeLessThan(1_000)
   })
@@ -155,7 +155,7 @@ describe('requests that arrive at once', () => {
     const { server, begun, answerNext } = await patient(timed)
     const waiting = connect(server)
     waiting.socket.write(gets(200))
-    await waitFor(() => begun.length === MOST_UNANSWERED, { what: 'the first requests' })
+    await waitFor(() => begun.length === MAX_UNANSWERED, { what: 'the first requests' })
     const late = connect(server)
     late.socket.write('GET /')
     await waitFor(() => statusesOf(late).length > 0, { what: 'the end of a slow client' })

@@ -3,11 +3,11 @@ import type { Duplex } from 'node:stream'
 import { isTurnSpent, scheduleSlice } from '../base/index.js'
 
 /** Reading from a connection stops when it has this many unanswered requests. */
-const MOST_UNANSWERED = 32
+const MAX_UNANSWERED = 32
 /** Reading resumes when this few are left. To resume after each answer would cost more. */
 const FEW_UNANSWERED = 16
 /** Request heads that Node parses in one go, before the limits are checked again. */
-const MOST_HEADS = 16
+const MAX_HEADS = 16
 /** From this size on, bytes that arrive at once may take milliseconds, whatever they contain. */
 const MUCH_BYTES = 16_384
 /** Fewer bytes wait only in a turn that has lasted this long: a thousand connections may bring a few requests each. */
@@ -109,7 +109,7 @@ class PacedConnection {
     this.#isMuch ||= bytes.length >= MUCH_BYTES
     for (let begin = 0; begin < bytes.length && !connection.destroyed; this.#isMuch = true) {
       if (this.#mustWait()) return void connection.unshift(bytes.subarray(begin))
-      const end = endOfHeads(bytes, begin, Math.min(MOST_HEADS, MOST_UNANSWERED - this.#unanswered))
+      const end = endOfHeads(bytes, begin, Math.min(MAX_HEADS, MAX_UNANSWERED - this.#unanswered))
       this.#parse(bytes.subarray(begin, end))
       begin = end
     }
@@ -127,7 +127,7 @@ class PacedConnection {
   }
 
   #firstAwaited(): Awaited {
-    if (this.#unanswered >= MOST_UNANSWERED) return 'answers'
+    if (this.#unanswered >= MAX_UNANSWERED) return 'answers'
     if (!isTurnSpent(this.#isMuch ? undefined : STRETCH_OF_LITTLE_MS)) return 'nothing'
     scheduleSlice(() => this.#resume())
     return 'turn'

@@ -7,7 +7,7 @@ import { DATA_HEADERS } from './safe-headers.js'
 /** Time that a client has to read the answer and to close the connection. Then it is closed for it. */
 const LINGER_MS = 5_000
 /** Request line and headers together; a message may carry headers for its destination and callbacks. */
-export const LONGEST_HEAD_BYTES = 65_536
+export const MAX_HEAD_BYTES = 65_536
 
 const [SNIFF, NO_SNIFF, CACHE, NO_STORE] = DATA_HEADERS
 const SAFE_LINES = `${SNIFF}: ${NO_SNIFF}\r\n${CACHE}: ${NO_STORE}\r\n`
@@ -39,7 +39,7 @@ function refusalOf(code: string | undefined): { readonly status: string; readonl
     case 'HPE_HEADER_OVERFLOW':
       return {
         status: '431 Request Header Fields Too Large',
-        error: ERRORS.headers_too_large.text({ limitBytes: LONGEST_HEAD_BYTES }),
+        error: ERRORS.headers_too_large.text({ limitBytes: MAX_HEAD_BYTES }),
       }
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return { status: '408 Request Timeout', error: 'The request did not arrive in time. Send it again.' }

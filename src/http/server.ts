@@ -27,7 +27,7 @@ import { Pipeline, send } from './pipeline.js'
 import { PlainConnections } from './plain/plain-connections.js'
 import { KEEP_ALIVE_SECONDS } from './plain/plain-messages.js'
 import { readyAnswer } from './readiness.js'
-import { LONGEST_HEAD_BYTES, refuseSocket } from './refuse-socket.js'
+import { MAX_HEAD_BYTES, refuseSocket } from './refuse-socket.js'
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.js'
 import type { Route } from './route.js'
 import { type PathPattern, parsePath } from './route.js'
@@ -35,7 +35,7 @@ import { challengeFor } from './safe-headers.js'
 import { JSON_TYPE } from './send.js'
 
 /** Longest path parameter, characters; the router's default is 100. */
-const LONGEST_PARAMETER = 2_048
+const MAX_PARAMETER_LENGTH = 2_048
 const RETRY_AFTER_SECONDS = '1'
 const STOP_GRACE_MS = 10_000
 const BODY_TIMEOUT_MS = 300_000
@@ -51,7 +51,7 @@ const UNROUTABLE: ReadonlyMap<string, string> = new Map([
   ['FST_ERR_BAD_URL', 'The path of the request has a % that is not followed by two hexadecimal digits.'],
   [
     'FST_ERR_MAX_PARAM_LENGTH',
-    `The path of the request has a part of more than ${LONGEST_PARAMETER} characters. No id or name is that long.`,
+    `The path of the request has a part of more than ${MAX_PARAMETER_LENGTH} characters. No id or name is that long.`,
   ],
 ])
 
@@ -96,12 +96,12 @@ export class HttpServer implements Service {
     this.#addresses = new ClientAddresses(settings.trustedProxies ?? [])
     this.#connections = new Connections(Math.min(LEFTOVER_TIMEOUT_MS, settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS))
     this.#app = fastify({
-      routerOptions: { maxParamLength: LONGEST_PARAMETER },
+      routerOptions: { maxParamLength: MAX_PARAMETER_LENGTH },
       // Fastify passes Node's request to this hook, under a narrower type.
       rewriteUrl: (request) => this.#arrive(request as IncomingMessage),
       frameworkErrors: (error, _request, response) => this.#renderError(error, response),
       clientErrorHandler: (error, socket) => refuseSocket(socket, error.code),
-      http: { maxHeaderSize: LONGEST_HEAD_BYTES, requireHostHeader: false },
+      http: { maxHeaderSize: MAX_HEAD_BYTES, requireHostHeader: false },
       keepAliveTimeout: 1_000 * KEEP_ALIVE_SECONDS,
       forceCloseConnections: 'idle',
     })
@@ -241,7 +241,7 @@ export class HttpServer implements Service {
     const { authenticator, sessions } = this.#settings
     const authentication = { authenticator, sessions }
     const { body } = route.endpoint
-    const own = body.kind === 'raw' ? (body.mostBytes ?? bodyLimitBytes) : bodyLimitBytes
+    const own = body.kind === 'raw' ? (body.maxBytes ?? bodyLimitBytes) : bodyLimitBytes
     const bodyLimits = { bytes: Math.min(own, bodyLimitBytes), ms: this.#settings.bodyTimeoutMs ?? BODY_TIMEOUT_MS }
     const pipeline = new Pipeline({
       route,

@@ -25,7 +25,7 @@ const MAX_PROBLEMS = 5
 /** For values with more nested values, only the first problem is reported: there could be a million. */
 const MAX_VALUES_FOR_ALL = 1_000
 /** Characters of a value or name that an error quotes. */
-const LONGEST_FOUND = 60
+const MAX_FOUND_LENGTH = 60
 
 /** Where a value was found: decides whether it is coerced and how errors name it. */
 export type ValuePlace = 'body' | 'query' | 'path'
@@ -225,20 +225,20 @@ function show(value: unknown): string {
   // JSON cannot represent infinity.
   if (typeof value === 'number') return String(value)
   // Only the beginning is serialized, because a value may have megabytes.
-  if (typeof value === 'string') return shortened(JSON.stringify(value.slice(0, LONGEST_FOUND + 1)))
+  if (typeof value === 'string') return shortened(JSON.stringify(value.slice(0, MAX_FOUND_LENGTH + 1)))
   return shortened(JSON.stringify(beginningOf(value)))
 }
 
 /** A value reduced to its first elements and the beginning of each text. */
 function beginningOf(value: unknown): unknown {
-  if (typeof value === 'string') return value.slice(0, LONGEST_FOUND)
-  if (Array.isArray(value)) return value.slice(0, LONGEST_FOUND).map(beginningOf)
+  if (typeof value === 'string') return value.slice(0, MAX_FOUND_LENGTH)
+  if (Array.isArray(value)) return value.slice(0, MAX_FOUND_LENGTH).map(beginningOf)
   if (typeof value !== 'object' || value === null) return value
   const first: [string, unknown][] = []
   for (const name in value) {
     if (
-      first.push([name.slice(0, LONGEST_FOUND), beginningOf(Object.getOwnPropertyDescriptor(value, name)?.value)]) >=
-      LONGEST_FOUND
+      first.push([name.slice(0, MAX_FOUND_LENGTH), beginningOf(Object.getOwnPropertyDescriptor(value, name)?.value)]) >=
+      MAX_FOUND_LENGTH
     )
       break
   }
@@ -246,5 +246,5 @@ function beginningOf(value: unknown): unknown {
 }
 
 function shortened(text: string): string {
-  return text.length > LONGEST_FOUND ? `${text.slice(0, LONGEST_FOUND)}…` : text
+  return text.length > MAX_FOUND_LENGTH ? `${text.slice(0, MAX_FOUND_LENGTH)}…` : text
 }

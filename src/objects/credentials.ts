@@ -14,7 +14,7 @@ export interface CredentialSource {
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
-const LARGEST_FILE = 64 * 1024
+const MAX_FILE_BYTES = 64 * 1024
 
 /**
  * Reads the credentials now: a file may be replaced while the server runs.
@@ -45,7 +45,7 @@ async function ofFile(file: string, place: string): Promise<Found> {
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
     throw new HomeportError('object_storage_failed', { place, reason: `${file} cannot be read` }, { cause })
   })
-  const lines = firstProfile(text.slice(0, LARGEST_FILE)).split(/\r?\n/)
+  const lines = firstProfile(text.slice(0, MAX_FILE_BYTES)).split(/\r?\n/)
   const pairs = lines.flatMap((line) => {
     const [, name, value] = /^\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line) ?? []
     return name === undefined ? [] : [[name.toLowerCase(), value] as const]

@@ -10,7 +10,7 @@ const TITLE = '# Keys of backups. Keep a copy elsewhere: without them, nobody ca
 const KEY_BYTES = 32
 const PREFIX = 'hpbk1_'
 /** Maximum number of keys; `learn` ignores further ones. */
-const MOST_KEYS = 256
+const MAX_KEYS = 256
 
 /** A key that seals files, and its id. */
 export interface BackupKey {
@@ -88,7 +88,7 @@ export class BackupKeys {
     const fresh = new Set(texts.filter((text): text is string => typeof text === 'string' && !known.has(text)))
     const keys = [...fresh].flatMap((text) => parseKey(text) ?? [])
     if (keys.length === 0) return
-    const all = [...this.#keys, ...keys].slice(0, MOST_KEYS)
+    const all = [...this.#keys, ...keys].slice(0, MAX_KEYS)
     const path = join(this.#dataDir, BACKUP_KEYS_FILE)
     // Keeps all lines that somebody appended to the file since the start, even lines that are not keys.
     const present = (await readFileIfThere(path)) ?? TITLE

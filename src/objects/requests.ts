@@ -33,7 +33,7 @@ export interface StorageRequest {
 type Answer = Dispatcher.ResponseData
 
 const TIMEOUT_MS = 60_000
-const LARGEST_TEXT = 4 * 2 ** 20
+const MAX_TEXT_BYTES = 4 * 2 ** 20
 const PIECE_BYTES = 64 * 1024
 
 /** Sends signed requests to a storage with the S3 protocol, and converts its errors to `HomeportError`. */
@@ -117,7 +117,7 @@ export class StorageRequests {
       for await (const part of body) {
         if (!Buffer.isBuffer(part)) continue
         size += part.length
-        if (size > LARGEST_TEXT) this.fail('its answer is too long')
+        if (size > MAX_TEXT_BYTES) this.fail('its answer is too long')
         parts.push(part)
       }
     } catch (error) {

@@ -11,11 +11,11 @@ export interface ObjectEntry {
 /** Minimum size of a part of an upload, bytes. An upload holds at least one part in memory. */
 const PART_BYTES = 8 * 2 ** 20
 /** S3 takes at most 10,000 parts. */
-const MOST_PARTS = 9_000
+const MAX_PARTS = 9_000
 /** Pages of unfinished uploads that one call reads, at most 1,000 each. The next call continues with those that are left. */
-const MOST_UPLOAD_PAGES = 10
+const MAX_UPLOAD_PAGES = 10
 /** Maximum number of entries in a list: a storage that never ends its list must not fill the memory. */
-const LONGEST_LIST = 1_000_000
+const MAX_LIST_LENGTH = 1_000_000
 
 /** Reads and writes objects of one place, with bounded memory: one part of an upload, one chunk of a download. */
 export class ObjectStorage {
@@ -41,7 +41,7 @@ export class ObjectStorage {
    * @param sizeBytes an upper bound of the length, which decides the size of a part.
    */
   async put(key: string, content: AsyncIterable<Buffer>, sizeBytes: number, signal?: AbortSignal): Promise<void> {
-    const parts = piecesOf(content, Math.max(PART_BYTES, Math.ceil(sizeBytes / MOST_PARTS)))
+    const parts = piecesOf(content, Math.max(PART_BYTES, Math.ceil(sizeBytes / MAX_PARTS)))
     try {
       const first = await parts.next()
       const second = first.done ? first : await parts.next()
@@ -89,7 +89,7 @@ export class ObjectStorage {
   async abortUploads(start: string, isLeft: (key: string) => boolean, signal?: AbortSignal): Promise<void> {
     const { prefix } = this.#requests.options.place
     let after: Readonly<Record<string, string>> = {}
-    for (let page = 0; page < MOST_UPLOAD_PAGES; page++) {
+    for (let page = 0; page < MAX_UPLOAD_PAGES; page++) {
       const query = { uploads: '', prefix: `${prefix}${start}`, ...after }
       const { text } = await this.#requests.text({ method: 'GET', key: '', query, signal })
       for (const [, found = ''] of text.matchAll(/<Upload>([\s\S]*?)<\/Upload>/g)) {
@@ -114,7 +114,7 @@ export class ObjectStorage {
       const page = await this.#page(after, folder, pageSize)
       for (const entry of page.entries) yield entry
       count += page.entries.length
-      if (count > LONGEST_LIST || (page.next !== undefined && page.entries.length === 0)) return
+      if (count > MAX_LIST_LENGTH || (page.next !== undefined && page.entries.length === 0)) return
       after = page.next
     } while (after !== undefined)
   }

@@ -25,11 +25,11 @@ import type {
   TraceHeaders,
   Tracer,
 } from '../telemetry/index.js'
-import { destinationName, LONGEST_NAME, type Target, targetOf } from './text.js'
+import { destinationName, MAX_NAME_LENGTH, type Target, targetOf } from './text.js'
 
 const SYSTEM = 'homeport'
 /** Ids of messages that one span names. */
-const MOST_IDS = 20
+const MAX_IDS = 20
 const PRODUCER = { kind: SpanKind.PRODUCER }
 const CLIENT = { kind: SpanKind.CLIENT }
 
@@ -67,7 +67,7 @@ export class SpanTracer implements Tracer {
 
   publication(publication: Publication): PublicationSpan {
     const { operation, destination, queue, parent } = publication
-    const name = queue?.slice(0, LONGEST_NAME) ?? destinationName(destination)
+    const name = queue?.slice(0, MAX_NAME_LENGTH) ?? destinationName(destination)
     const span = this.#tracer.startSpan(`${operation} ${name}`, PRODUCER, contextOf(parent))
     if (span.isRecording()) span.setAttributes(publicationAttributes(publication, name))
     return new Published(span)
@@ -175,7 +175,7 @@ class Published implements PublicationSpan {
     if (end.messageIds.length === 1 && id !== undefined) this.#span.setAttribute('messaging.message.id', id)
     else {
       this.#span.setAttribute('messaging.batch.message_count', end.messageIds.length)
-      this.#span.setAttribute('homeport.message.ids', end.messageIds.slice(0, MOST_IDS))
+      this.#span.setAttribute('homeport.message.ids', end.messageIds.slice(0, MAX_IDS))
     }
     if (end.runId !== undefined) this.#span.setAttribute('homeport.workflow.run_id', end.runId)
     if (end.isDuplicate) this.#span.setAttribute('homeport.message.deduplicated', true)

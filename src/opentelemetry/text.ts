@@ -15,16 +15,16 @@ export interface Target {
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 }
 
 /** Size of the cache. A publisher sends messages in a row to a few destinations, so few entries are enough. */
-const MOST_KNOWN = 1_000
-const LONGEST_KNOWN = 500
+const MAX_KNOWN = 1_000
+const MAX_KNOWN_LENGTH = 500
 const known = new Map<string, Target | undefined>()
 
 /** Parses the URL of a destination; `undefined` if the text is not a URL, such as the name of a URL group. */
 export function targetOf(text: string): Target | undefined {
   if (known.has(text)) return known.get(text)
   const target = parsedTarget(text)
-  if (text.length > LONGEST_KNOWN) return target
-  if (known.size >= MOST_KNOWN) known.clear()
+  if (text.length > MAX_KNOWN_LENGTH) return target
+  if (known.size >= MAX_KNOWN) known.clear()
   known.set(text, target)
   return target
 }
@@ -42,11 +42,11 @@ function parsedTarget(text: string): Target | undefined {
 }
 
 /** Longer names are cut off in spans. */
-export const LONGEST_NAME = 100
+export const MAX_NAME_LENGTH = 100
 
 /** The name of a destination for spans: the host of a URL, else the text itself, such as the name of a URL group. */
 export function destinationName(text: string): string {
-  return targetOf(text)?.host ?? text.split(/[/?#]/, 1)[0]?.slice(0, LONGEST_NAME) ?? ''
+  return targetOf(text)?.host ?? text.split(/[/?#]/, 1)[0]?.slice(0, MAX_NAME_LENGTH) ?? ''
 }
 
 function parsed(text: string): URL | undefined {

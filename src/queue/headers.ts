@@ -70,12 +70,12 @@ export function isTelemetry(lowerName: string): boolean {
 }
 
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-[\x21-\x7e]{1,200})?$/
-const LONGEST_TRACESTATE = 512
+const MAX_TRACESTATE_LENGTH = 512
 
 /** Whether a header is the trace context of its sender (W3C Trace Context). Malformed ones are ignored, as W3C asks. */
 function isTraceContext(lowerName: string, value: string): boolean {
   if (lowerName === 'traceparent') return TRACEPARENT.test(value)
-  return lowerName === 'tracestate' && value.length <= LONGEST_TRACESTATE && VALUE.test(value)
+  return lowerName === 'tracestate' && value.length <= MAX_TRACESTATE_LENGTH && VALUE.test(value)
 }
 
 /** The headers without the trace context, which differs in every request. */

@@ -86,7 +86,7 @@ export { configOf, DEFAULT_RETRIES, draftMessage, firstAttemptAt, labelColumn } 
 export { redactionForUrl } from './publish/provider-secrets.js'
 export { quotaOf } from './publish/publishing.js'
 export { headersOfItem, itemOfRequest } from './publish/request.js'
-export { LONGEST_DELAY_MS } from './publish/setting-values.js'
+export { MAX_DELAY_MS } from './publish/setting-values.js'
 export {
   AS_ACCEPTED,
   MAX_RETRIES,

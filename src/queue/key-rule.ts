@@ -30,11 +30,11 @@ export function debouncedUntil({ delayMs, maxDelayMs }: Debounce, since: number,
 }
 
 /** Bytes. A longer key would not fit into a database index. */
-const LONGEST_STORED_KEY = 600
+const MAX_STORED_KEY_LENGTH = 600
 
 /** A deduplication, debounce or singleton key as it is stored: a long key is replaced by its hash. */
 export const storedKey = (key: string): string =>
-  Buffer.byteLength(key) <= LONGEST_STORED_KEY ? key : `sha256 ${sha256Hex(key)}`
+  Buffer.byteLength(key) <= MAX_STORED_KEY_LENGTH ? key : `sha256 ${sha256Hex(key)}`
 
 /** Why a message was cancelled, as its log shows it. */
 export const replacedBy = (messageId: string, { kind }: KeyRule): string =>

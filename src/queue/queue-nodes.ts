@@ -35,7 +35,7 @@ export interface QueueNodesDeps {
 }
 
 /** Most flow-control keys whose use one answer lists. */
-const MOST_USES = 10_000
+const MAX_USES = 10_000
 
 /** Sends requests to the queues of the other nodes and handles theirs. On a server that is alone it sends nothing. */
 export class QueueNodes {
@@ -127,7 +127,7 @@ export class QueueNodes {
   #answerUses(payload: unknown): (readonly [string, FlowUse])[] {
     const { accountId, key } = isObject(payload) ? payload : {}
     if (typeof accountId !== 'string') return []
-    return this.#usesHere(accountId, typeof key === 'string' ? key : undefined).slice(0, MOST_USES)
+    return this.#usesHere(accountId, typeof key === 'string' ? key : undefined).slice(0, MAX_USES)
   }
 
   #usesHere(accountId: string, key: string | undefined): (readonly [string, FlowUse])[] {

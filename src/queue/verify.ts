@@ -29,13 +29,13 @@ type Keys = { readonly current: string; readonly next: string }
 type Claims = Readonly<Record<string, unknown>>
 
 /** Characters. A valid signature has a few hundred. */
-const LONGEST_SIGNATURE = 16_384
+const MAX_SIGNATURE_LENGTH = 16_384
 /** The cause of a mismatch is searched in bodies up to this size, because each is hashed a dozen times. */
-const LONGEST_EXPLAINED_BYTES = 262_144
-const LONGEST_FOUND = 200
+const MAX_EXPLAINED_BYTES = 262_144
+const MAX_FOUND_LENGTH = 200
 const NOT_HS256 = 'The signature uses another algorithm than HS256, which signs deliveries. A receiver must refuse it.'
 
-const shown = (claim: unknown): string => String(claim).slice(0, LONGEST_FOUND)
+const shown = (claim: unknown): string => String(claim).slice(0, MAX_FOUND_LENGTH)
 
 const failed = (part: SignatureProblem['part'], problem: string): Verdict => ({
   valid: false,
@@ -53,7 +53,7 @@ export function explainSignature(seen: ReceivedDelivery, keys: Keys, now: number
       'header',
       'The header Upstash-Signature is missing. A proxy in front of the receiver may have dropped it.',
     )
-  if (signature.length > LONGEST_SIGNATURE)
+  if (signature.length > MAX_SIGNATURE_LENGTH)
     return failed('form', 'The header Upstash-Signature is far longer than any signature.')
   const [head = '', payload = '', mac = '', ...more] = signature.split('.')
   const claims = claimsOf(payload)
@@ -120,7 +120,7 @@ function bodyProblems(claims: Claims, body: Uint8Array): SignatureProblem[] {
   const expected = shown(claims.body).replace(/=+$/, '')
   const found = hashOf(body)
   if (expected === found) return []
-  const isShort = body.byteLength <= LONGEST_EXPLAINED_BYTES
+  const isShort = body.byteLength <= MAX_EXPLAINED_BYTES
   const change = isShort
     ? KNOWN_CHANGES.find(({ undo }) =>
         undo(Buffer.from(body).toString('utf8')).some((text) => hashOf(text) === expected),

@@ -16,7 +16,7 @@ import {
   getRegionStatus,
   getUsage,
   listDatabaseSummaries,
-  MOST_COUNTED,
+  MAX_COUNTED,
   type Overview,
   type RegionStatus,
 } from '../contract/console/console.js'
@@ -97,7 +97,7 @@ async function overview(deps: ConsoleDeps, accountId: string): Promise<Overview>
   const { config, engine, store, version, startedAt } = deps
   const [problems, counts, disk, { known, settings }] = await Promise.all([
     deps.problemsOfNodes.visibleTo(accountId),
-    store.run(consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
+    store.run(consoleCounts.ofAccount, { accountId, most: MAX_COUNTED }),
     statfs(config.dataDir),
     deps.databases.known(accountId),
   ])

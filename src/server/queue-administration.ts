@@ -8,7 +8,7 @@ import { goTime } from '../base/index.js'
 import * as consoleCounts from '../bulk/transactions/console-counts.js'
 import * as queueStats from '../bulk/transactions/queue-stats.js'
 import type { Config } from '../config/index.js'
-import { MOST_COUNTED } from '../contract/console/console.js'
+import { MAX_COUNTED } from '../contract/console/console.js'
 import { DEFAULT_STATS_PERIOD, STATS_POINTS, type StatsPeriod } from '../contract/databases/stats.js'
 import { HomeportError } from '../contract/errors/errors.js'
 import {
@@ -28,7 +28,7 @@ import {
   updateQueueBudget,
 } from '../contract/queue/administration.js'
 import { type Caller, ok, type Route, route } from '../http/index.js'
-import { LONGEST_DELAY_MS, MAX_RETRIES } from '../queue/index.js'
+import { MAX_DELAY_MS, MAX_RETRIES } from '../queue/index.js'
 import type { Store } from '../store/index.js'
 
 /** Collaborators and settings of the operations on queues. */
@@ -42,7 +42,7 @@ export interface QueueAdministrationDeps {
 
 const SMALLEST_BUDGET = 20
 const NO_LIMIT = Number.MAX_SAFE_INTEGER
-const MOST_MESSAGES = 200_000
+const MAX_MESSAGES = 200_000
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
 /** Minutes of an interval of each period. */
@@ -122,7 +122,7 @@ function render({ config, accounts }: QueueAdministrationDeps, caller: Caller, q
     max_bandwidth_per_second: NO_LIMIT,
     max_retries: MAX_RETRIES,
     max_dlq_retention_time_milis: config.retentionMs,
-    max_delay: LONGEST_DELAY_MS / 1000,
+    max_delay: MAX_DELAY_MS / 1000,
     max_parallelism: config.deliveryConcurrency,
     max_global_parallelism: config.deliveryConcurrency,
     timeout: Math.floor(config.deliveryTimeoutMs / 1000),
@@ -166,7 +166,7 @@ async function statsOf(deps: QueueAdministrationDeps, accountId: string, period:
   const [month, recent, totals] = await Promise.all([
     countedIn(deps, accountId, monthOf(now)),
     countedIn(deps, accountId, windowOf(period, now)),
-    deps.store.run(consoleCounts.ofAccount, { accountId, most: MOST_COUNTED }),
+    deps.store.run(consoleCounts.ofAccount, { accountId, most: MAX_COUNTED }),
   ])
   return { ...daysOf(month), ...recentOf(recent), dlq_message_count: totals.deadMessages, total_monthly_billing: 0 }
 }
@@ -175,7 +175,7 @@ type Window = queueStats.StatsWindow & { readonly length: number }
 
 async function countedIn({ store }: QueueAdministrationDeps, accountId: string, window: Window): Promise<Series> {
   const { from, stepMs } = window
-  return { ...window, ...(await store.run(queueStats.counts, { accountId, from, stepMs, most: MOST_MESSAGES })) }
+  return { ...window, ...(await store.run(queueStats.counts, { accountId, from, stepMs, most: MAX_MESSAGES })) }
 }
 
 /** All days of the present month, UTC. */

@@ -12,7 +12,7 @@ import type { RecentLines } from '../telemetry/index.js'
 /** Lines sent between yields to the event loop. */
 const LINES_AT_ONCE = 200
 const DEFAULT_COUNT = 100
-const MOST_READERS = 20
+const MAX_READERS = 20
 
 /** Collaborators of `ServerLogs`. */
 export interface ServerLogsDeps {
@@ -66,7 +66,7 @@ export class ServerLogs implements Service {
   }
 
   #follow(call: Pick<Call, 'headers' | 'signal' | 'isStillAllowed'>, query: LogsQuery): Reply {
-    if (this.#readers.size >= MOST_READERS) throw new HomeportError('too_many_log_readers', { most: MOST_READERS })
+    if (this.#readers.size >= MAX_READERS) throw new HomeportError('too_many_log_readers', { most: MAX_READERS })
     const { clock, lines } = this.#deps
     const stream = new EventStream(clock, call)
     const unwatch = lines.watch(() => stream.notify())

@@ -22,7 +22,7 @@ export interface BackupScheduleDeps {
 
 /** Interval of checks. After a failed backup or a jump of the clock, the next backup is at most this late. */
 const LOOK_EVERY_MS = 15 * 60_000
-const LONGEST_WAIT_MS = 24 * 60 * 60_000
+const MAX_WAIT_MS = 24 * 60 * 60_000
 
 /**
  * Makes a backup whenever the newest one in a folder is old enough. Only the backups in the folder decide, so a restart
@@ -80,7 +80,7 @@ export class BackupSchedule implements Service {
     const newest = (await placeAt(to)?.list())?.find(({ manifest }) => isNew(manifest) && isOf(manifest, own))
     if (newest) return missingIn(newest.manifest)
     backups.begin(to, keep)
-    return problemIn(await backups.ended(LONGEST_WAIT_MS))
+    return problemIn(await backups.ended(MAX_WAIT_MS))
   }
 }
 

@@ -18,7 +18,7 @@ import {
 
 const FOLDER = 'service/'
 /** A manifest has about 200 bytes for each file. */
-const LARGEST_MANIFEST = 64 * 2 ** 20
+const MAX_MANIFEST_BYTES = 64 * 2 ** 20
 
 /**
  * Backups of the whole service in object storage: `service/<name>/<path>`, each file sealed under that name. The manifest
@@ -59,7 +59,7 @@ export class StoredBackups {
     const found: ListedBackup[] = []
     for await (const { key, sizeBytes } of this.#storage.list(FOLDER)) {
       const [name = '', file, ...more] = key.slice(FOLDER.length).split('/')
-      if (file !== MANIFEST_FILE || more.length > 0 || !isBackupName(name) || sizeBytes > LARGEST_MANIFEST) continue
+      if (file !== MANIFEST_FILE || more.length > 0 || !isBackupName(name) || sizeBytes > MAX_MANIFEST_BYTES) continue
       const path = `${this.#storage.place}/${StoredBackups.folderOf(name)}`
       found.push({ name, path, manifest: parseManifest(path, await this.#text(key)) })
     }

@@ -39,7 +39,7 @@ interface Block {
  * Most blocks in memory: the current one, the one before, and blocks that are not stored yet. A block in which 10,000
  * accounts were active takes about 9 MB.
  */
-const MOST_BLOCKS = 4
+const MAX_BLOCKS = 4
 
 /**
  * Counts what accounts do, by minute. Counting is a look-up and an addition. Counts are kept in blocks of a quarter of an
@@ -120,7 +120,7 @@ export class ActivityMeter {
     const block: Block = { start, writer: newId('', this.#now()), accounts: new Map() }
     this.#blocks.push(block)
     // If the store has failed for most of an hour, the counts of the oldest block are lost.
-    if (this.#blocks.length > MOST_BLOCKS) this.#blocks.shift()
+    if (this.#blocks.length > MAX_BLOCKS) this.#blocks.shift()
     return block
   }
 }

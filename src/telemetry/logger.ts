@@ -19,7 +19,7 @@ export type LogLevel = 'trace' | EventLevel | 'silent'
 
 const STDERR = 2
 /** Lines that cannot be written because the disk or the pipe is full are kept up to this size. Others are dropped. */
-const MOST_UNWRITTEN_BYTES = 1_048_576
+const MAX_UNWRITTEN_BYTES = 1_048_576
 /** Time between two attempts to write the kept lines. */
 const RETRY_MS = 100
 
@@ -80,7 +80,7 @@ function scalar(value: unknown): unknown {
 }
 
 /** Longest stack of an error and its causes, characters. It begins with the message. */
-const LONGEST_STACK = 16_000
+const MAX_STACK_LENGTH = 16_000
 
 /**
  * An error for a log line: type, message, code, stack and causes. Other members are left out, because drivers attach the
@@ -91,7 +91,7 @@ function errorLine(error: unknown): object {
   const { type, message, stack } = pino.stdSerializers.err(error)
   const code = codeOf(error)
   const errors = error instanceof AggregateError ? error.errors.map(errorLine) : undefined
-  const texts = { message: shortened(message), stack: shortened(stack, LONGEST_STACK) }
+  const texts = { message: shortened(message), stack: shortened(stack, MAX_STACK_LENGTH) }
   return { type, ...texts, ...(code === '' ? {} : { code }), ...(errors && { errors }) }
 }
 
@@ -106,7 +106,7 @@ export function linesTo(fd: number): DestinationStream {
   const file = pino.destination({
     dest: fd,
     sync: true,
-    maxLength: MOST_UNWRITTEN_BYTES,
+    maxLength: MAX_UNWRITTEN_BYTES,
     retryEAGAIN: () => false,
   })
   let isRetrying = false

@@ -68,9 +68,9 @@ export class QueueMeter {
   readonly delay = new Histogram(REQUEST_SECONDS)
   readonly attempts = new Histogram(ATTEMPTS)
 
-  /** @param mostEndpoints how many destination hosts are counted one by one. */
-  constructor(mostEndpoints = 0, activity = new ActivityMeter()) {
-    this.endpoints = new EndpointMeters(mostEndpoints)
+  /** @param maxEndpoints how many destination hosts are counted one by one. */
+  constructor(maxEndpoints = 0, activity = new ActivityMeter()) {
+    this.endpoints = new EndpointMeters(maxEndpoints)
     this.activity = activity
   }
 }

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
-import { mostOpenFiles } from '../base/index.js'
+import { maxOpenFiles } from '../base/index.js'
 import type { Figures } from './metrics.js'
 
 /** Interval at which the lag of the event loop is measured, milliseconds. Measuring begins with the first scrape. */
@@ -62,7 +62,7 @@ function lagOf(intervalNs: number): number {
 async function descriptorFigures(): Promise<Figures> {
   try {
     const open = await readdir('/proc/self/fd')
-    const most = mostOpenFiles()
+    const most = maxOpenFiles()
     return { process_open_fds: open.length, ...(most !== undefined && { process_max_fds: most }) }
   } catch {
     return {}

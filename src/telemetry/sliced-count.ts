@@ -10,7 +10,7 @@ export interface SlicedCountOptions<Place> {
 }
 
 /** Least time between the end of a walk and the start of the next one. */
-const LEAST_GAP_MS = 15_000
+const MIN_GAP_MS = 15_000
 /** The time is also at least this multiple of the walk's duration, so counting takes at most about 5 % of the time. */
 const GAP_PER_WALK = 20
 /** A reader waits this long for an active walk, then gets the result of the walk before. */
@@ -60,7 +60,7 @@ export class SlicedCount<Place> {
       this.#value = total
     } finally {
       const endedMs = clock.now()
-      this.#nextAtMs = endedMs + Math.max(LEAST_GAP_MS, (endedMs - beganMs) * GAP_PER_WALK)
+      this.#nextAtMs = endedMs + Math.max(MIN_GAP_MS, (endedMs - beganMs) * GAP_PER_WALK)
     }
   }
 }

@@ -116,7 +116,7 @@ async function sweepNotified({ store, clock }: WorkflowDeps, goesOn: () => boole
   for (let after: number | undefined = 0; after !== undefined && goesOn(); )
     after = await store.run(runsNotified.sweepNotified, { after, before, now, limit })
   for (let after: string | undefined = ''; after !== undefined && goesOn(); )
-    after = (await store.run(runsNotified.trimNotified, { after, keep: runsNotified.MOST_NOTIFIED, limit }))?.after
+    after = (await store.run(runsNotified.trimNotified, { after, keep: runsNotified.MAX_NOTIFIED, limit }))?.after
 }
 
 /** Deletes old runs. In a cluster only the leader does. */

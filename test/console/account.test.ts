@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import type { Page, Response as PageResponse } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { openSqlite } from '../../src/base/index.js'
-import { MOST_AUDIT_SEARCHED } from '../../src/contract/accounts/audit-limits.js'
+import { MAX_AUDIT_SEARCHED } from '../../src/contract/accounts/audit-limits.js'
 import { basicOf, call, type RunningHomeport, startHomeport } from '../support/index.js'
 import { heading, PHONE, type SignedIn, signIn, signInAt } from './support/browser.js'
 import './support/patience.js'
@@ -341,7 +341,7 @@ it('the console searches the audit log on the server, and continues where a sear
   await page.getByLabel('Search the entries').fill('nothing has this')
   await page.getByText('No entries match the search').waitFor()
   await homeport.api('POST', '/v2/apikeys', { name: 'searched' })
-  addAuditEntries(2 * MOST_AUDIT_SEARCHED)
+  addAuditEntries(2 * MAX_AUDIT_SEARCHED)
   await page.getByLabel('Search the entries').fill('CREATE api key')
   await page.getByText('0 entries found so far; older ones are not searched yet').waitFor()
   await page.getByRole('button', { name: 'Search further from Jan 2, 2030' }).click()

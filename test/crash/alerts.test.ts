@@ -26,8 +26,8 @@ import { deadMessages } from './queue-ledger-store.js'
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const SPEED = 60
-const SHORTEST_LIFE_MS = 100
-const LONGEST_LIFE_MS = 1_500
+const MIN_LIFE_MS = 100
+const MAX_LIFE_MS = 1_500
 const DEADLINE_MS = 60_000 + CYCLES * 2_000
 /** In the time of the server. */
 const [MINUTE_MS, HOUR_MS] = [60_000, 3_600_000]
@@ -108,7 +108,7 @@ it(
 
     for (let cycle = 0; cycle < CYCLES; cycle++) {
       const loading = load(homeport, [`http://${loud}/dead`, `http://${quiet}/dead`])
-      const endsAt = performance.now() + SHORTEST_LIFE_MS + random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS)
+      const endsAt = performance.now() + MIN_LIFE_MS + random() * (MAX_LIFE_MS - MIN_LIFE_MS)
       // A slow machine may need all of the first life until something of each kind is there.
       const hasBegun = () => [loud, quiet].every((host) => sink.received.some(({ headers }) => headers.host === host))
       const isOver = () => performance.now() >= endsAt && hasBegun()

@@ -25,8 +25,8 @@ import { planFires } from './queue-ledger-store.js'
 const CYCLES = Number(process.env.HOMEPORT_CRASH_CYCLES ?? 1)
 const SEED = Number(process.env.HOMEPORT_CRASH_SEED ?? Math.floor(Math.random() * 2 ** 32))
 const PACE = paceOf(CYCLES)
-const SHORTEST_LIFE_MS = 200
-const LONGEST_LIFE_MS = 2_000
+const MIN_LIFE_MS = 200
+const MAX_LIFE_MS = 2_000
 const DEADLINE_MS = 60_000 + CYCLES * 5_000
 
 const queueLedger = new QueueLedger()
@@ -70,7 +70,7 @@ it(
         startLoad(homeport, destinations, ledger, { pace: PACE }).stopped(),
         deadRuns.actUntilGone(homeport),
       ]
-      const endsAt = performance.now() + SHORTEST_LIFE_MS + random() * (LONGEST_LIFE_MS - SHORTEST_LIFE_MS)
+      const endsAt = performance.now() + MIN_LIFE_MS + random() * (MAX_LIFE_MS - MIN_LIFE_MS)
       const isOver = async () => performance.now() >= endsAt && hasBegun() && (await deadRuns.died(homeport)) > cycle
       await waitFor(isOver, { what: 'the moment of the kill', deadlineMs: DEADLINE_MS, everyMs: 5 })
       await homeport.kill('SIGKILL')
@@ -80,7 +80,7 @@ it(
     }
     for (let cycle = 0; cycle < CYCLES; cycle++) {
       await live(cycle)
-      await planFires(homeport.place, queueLedger, LONGEST_LIFE_MS, random)
+      await planFires(homeport.place, queueLedger, MAX_LIFE_MS, random)
       homeport = await startHomeport(homeport.place)
     }
 

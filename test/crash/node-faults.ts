@@ -47,7 +47,7 @@ const LENGTHS_MS = [2_000, 6_000, 20_000]
 const LONG_MS = [6_000, 20_000]
 const LONG_PAUSE_MS = 20_000
 const AWAY_MS = 60_000
-const MOST_LOST = 12
+const MAX_LOST = 12
 /** Clocks that differ more than 2 s from that of PostgreSQL are refused at the start. */
 const JUMP_MS = 30_000
 const SMALL_SHIFT_MS = 1_500
@@ -158,7 +158,7 @@ async function startWithWrongClock(node: SceneNode, { scene, random, during }: F
 }
 
 async function loseCommits(node: SceneNode, { scene, random, during }: FaultScene): Promise<void> {
-  const most = 1 + Math.floor(random() * MOST_LOST)
+  const most = 1 + Math.floor(random() * MAX_LOST)
   let lost = 0
   node.toPostgres.loseCommits(() => {
     if (lost >= most || random() < 0.8) return false

@@ -17,7 +17,7 @@ import { connectToPostgres } from './queue-ledger-store.js'
 
 const READY_EVERY_MS = 100
 const READY_WITHIN_MS = 1_000
-const MOST_SILENCES = 3
+const MAX_SILENCES = 3
 const FIRST_NAME = 'a'.charCodeAt(0)
 const CLOCK_SHIFT = new URL('clock-shift.mjs', import.meta.url).href
 
@@ -197,7 +197,7 @@ export class NodeScene {
       () => (signal.aborted ? 'nothing' : 'no'),
     )
     node.silences = answer === 'nothing' ? node.silences + 1 : 0
-    node.isReady = answer === 'yes' || (answer === 'nothing' && node.isReady && node.silences < MOST_SILENCES)
+    node.isReady = answer === 'yes' || (answer === 'nothing' && node.isReady && node.silences < MAX_SILENCES)
   }
 
   /**

@@ -11,9 +11,9 @@ export const FAULTS = ['lost commits', 'cut', 'restart', 'pause', 'promotion'] a
 export type Fault = (typeof FAULTS)[number]
 
 /** Lost replies of one fault. */
-const MOST_LOST = 12
-const LONGEST_CUT_MS = 400
-const LONGEST_PAUSE_MS = 2_000
+const MAX_LOST = 12
+const MAX_CUT_MS = 400
+const MAX_PAUSE_MS = 2_000
 /** Now and then a pause is so long that the connections are given up. */
 const LONG_PAUSE_MS = 12_000
 const LONG_PAUSES = 0.05
@@ -64,7 +64,7 @@ export class OutageScene {
         return this.#loseCommits(during)
       case 'cut': {
         for (const proxy of this.#proxies) proxy.cut()
-        await this.#while(LONGEST_CUT_MS)
+        await this.#while(MAX_CUT_MS)
         for (const proxy of this.#proxies) proxy.mend()
         return during()
       }
@@ -73,7 +73,7 @@ export class OutageScene {
         return during()
       case 'pause': {
         const resume = this.#server.pause()
-        await this.#while(this.#random() < LONG_PAUSES ? LONG_PAUSE_MS : LONGEST_PAUSE_MS)
+        await this.#while(this.#random() < LONG_PAUSES ? LONG_PAUSE_MS : MAX_PAUSE_MS)
         resume()
         return during()
       }
@@ -84,7 +84,7 @@ export class OutageScene {
   }
 
   async #loseCommits(during: () => Promise<void>): Promise<void> {
-    const most = 1 + Math.floor(this.#random() * MOST_LOST)
+    const most = 1 + Math.floor(this.#random() * MAX_LOST)
     let lost = 0
     const isLost = (): boolean => {
       if (lost >= most || this.#random() < 0.8) return false

@@ -7,7 +7,7 @@ import type { Burst, Expectation, QueueLedger } from './queue-ledger.js'
 /** Never due during a test: schedules fire when the test changes their stored time. */
 export const RARELY = '0 0 29 2 *'
 /** A FIFO queue has at most this many pending messages, so that the backlog of one life does not fill the next. */
-const MOST_WAITING = 20
+const MAX_WAITING = 20
 const QUEUES = ['alpha', 'beta']
 /** Time between two looks at what the server has done. */
 const BETWEEN_LOOKS_MS = 50
@@ -115,7 +115,7 @@ async function enqueue(scene: Scene, queue: string): Promise<void> {
   const answer = await asked(scene, 'POST', `/v2/enqueue/${queue}/${destinations.url}/${path}`, headers)
   ledger.accept((answer as { messageId: string }).messageId, 'delivered')
   const { lag } = (await asked(scene, 'GET', `/v2/queues/${queue}`)) as { lag: number }
-  if (lag > MOST_WAITING) await pause(systemClock, BETWEEN_LOOKS_MS)
+  if (lag > MAX_WAITING) await pause(systemClock, BETWEEN_LOOKS_MS)
 }
 
 /** Cancels a message that is being sent and never answered, and a delayed one. */

@@ -7,7 +7,7 @@ import type { Repeat } from './queue-ledger-load.js'
 /** A revocation may take 7 s when a node has just died. */
 const ANSWER_WITHIN_MS = 15_000
 /** The most pending uses at a node that does not answer. Their answers arrive when it runs again. */
-const MOST_OPEN = 20
+const MAX_OPEN = 20
 const BREATH_MS = 20
 
 /** How often secrets are used. */
@@ -122,7 +122,7 @@ export class Revocations {
   async #tryAfterwards(secret: Secret, node: SceneNode): Promise<void> {
     const open = this.#open.get(node) ?? new Set()
     this.#open.set(node, open)
-    for (let tried = 0; tried < this.#uses.afterwards && open.size < MOST_OPEN; tried++) {
+    for (let tried = 0; tried < this.#uses.afterwards && open.size < MAX_OPEN; tried++) {
       const answered = this.#try(secret, node).finally(() => open.delete(answered))
       open.add(answered)
       if (node.isReady) await answered

@@ -35,10 +35,10 @@ export interface StaleReadsReport {
 }
 
 const DIGITS = 12
-const MOST_EXAMPLES = 10
+const MAX_EXAMPLES = 10
 const SILENT_MS = 60_000
 /** Some nodes may not answer in time, which is no stale read. More refusals than this fail the test. */
-const MOST_REFUSED = 1_000
+const MAX_REFUSED = 1_000
 const REFUSED_PAUSE_MS = 200
 
 /** Writes a version to all keys of a client. Returns the sync token, or undefined if there is none. */
@@ -102,7 +102,7 @@ export class StaleReads {
       try {
         await this.#live(user, life)
       } catch (error) {
-        if (++this.#refused >= MOST_REFUSED) throw error
+        if (++this.#refused >= MAX_REFUSED) throw error
         this.#refusal = String(error)
         await pause(systemClock, REFUSED_PAUSE_MS)
       }
@@ -140,7 +140,7 @@ export class StaleReads {
     if (text === whole(version)) return
     const seen = text.match(/\d{12}/g) ?? []
     this.#stale += batch - seen.filter((one) => one === version).length
-    if (this.#examples.length < MOST_EXAMPLES)
+    if (this.#examples.length < MAX_EXAMPLES)
       this.#examples.push(`${version} was written, then ${[...new Set(seen)]} read: ${text.slice(0, 100)}`)
   }
 }

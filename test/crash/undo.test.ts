@@ -23,10 +23,10 @@ const OTHERS = 20
 const SELECTOR = { state: ['delayed'], youngerThan: '1d', attemptsAtMost: 0, payload: '$.kind = "later"' }
 /** The action takes about half a second, so that most kills hit it. */
 const RATE = 1_200
-const LONGEST_LIFE_MS = 500
+const MAX_LIFE_MS = 500
 /** A pause of as many runs takes about this long. */
-const LONGEST_PAUSE_MS = 150
-const LONGEST_RESTART_MS = 20
+const MAX_PAUSE_MS = 150
+const MAX_RESTART_MS = 20
 const DEADLINE_MS = 60_000
 const URL = 'http://127.0.0.1:9/later'
 const QUEUE = 'held'
@@ -171,10 +171,10 @@ for (const kind of STORES) {
       expect(messages.filter(({ state }) => state === 'held')).toHaveLength(IS_CAMPAIGN ? 20 : 0)
       for (let cycle = 0; cycle < CYCLES; cycle++) {
         const cancel = { kind: 'cancelRuns', selector: SELECTOR, ratePerSecond: RATE }
-        const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * LONGEST_LIFE_MS)
+        const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * MAX_LIFE_MS)
         expect(cancelled.outcomes).toMatchObject({ cancelled: RUNS, failed: 0 })
         const path = `/v2/workflows/bulkActions/${cancelled.actionId}/undo`
-        const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * LONGEST_LIFE_MS)
+        const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * MAX_LIFE_MS)
         expect(undone.outcomes).toMatchObject({ undone: RUNS, failed: 0 })
         expect(await originals(undone.next)).toEqual(before)
         homeport = IS_CAMPAIGN ? await throughMessages(undone.next, messages, random) : undone.next
@@ -191,10 +191,10 @@ for (const kind of STORES) {
 /** Cancels the messages, those of the paused queue too, and brings them back, with a kill during each. */
 async function throughMessages(homeport: RunningHomeport, before: readonly Message[], random: () => number) {
   const cancel = { kind: 'cancelMessages', selector: {}, ratePerSecond: RATE }
-  const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * LONGEST_PAUSE_MS)
+  const cancelled = await through(homeport, '/v2/workflows/bulkActions', cancel, random() * MAX_PAUSE_MS)
   expect(cancelled.outcomes).toMatchObject({ cancelled: MESSAGES, failed: 0 })
   const path = `/v2/workflows/bulkActions/${cancelled.actionId}/undo`
-  const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * LONGEST_PAUSE_MS)
+  const undone = await through(cancelled.next, path, { ratePerSecond: RATE }, random() * MAX_PAUSE_MS)
   expect(undone.outcomes).toMatchObject({ undone: MESSAGES, failed: 0 })
   expect(await messagesOf(undone.next)).toEqual(before)
   return undone.next
@@ -203,7 +203,7 @@ async function throughMessages(homeport: RunningHomeport, before: readonly Messa
 /** Pauses the workflow, restarts a run, and resumes the workflow, with a kill during each. */
 async function throughPause(homeport: RunningHomeport, original: string, runId: string, random: () => number) {
   const workflow = { workflowUrl: URL }
-  const paused = await repeated(homeport, [['/v2/workflows/pause', workflow]], random() * LONGEST_PAUSE_MS)
+  const paused = await repeated(homeport, [['/v2/workflows/pause', workflow]], random() * MAX_PAUSE_MS)
   await ended(paused.next, paused.answer.actionId)
   await waitForAll(paused.next, true)
   const isParked = ({ due }: Standing): boolean => due === null || due > 1e15
@@ -211,7 +211,7 @@ async function throughPause(homeport: RunningHomeport, original: string, runId: 
   const headers = { 'upstash-workflow-runid': runId, 'upstash-delay': '1h' }
   const restart = [`/v2/workflows/runs/${original}/restart`, { fromStep: 1 }, headers] as const
   const keyed = await withKeys(paused.next, runId)
-  const restarted = await repeated(paused.next, [restart, ...keyed.requests], random() * LONGEST_RESTART_MS)
+  const restarted = await repeated(paused.next, [restart, ...keyed.requests], random() * MAX_RESTART_MS)
   expect(restarted).toMatchObject({ status: 200, answer: { workflowRunId: runId } })
   const made = (await standingOf(restarted.next)).filter(({ run_id }) => run_id === runId)
   expect(made).toMatchObject([{ state: 'RUN_STARTED', paused: true }])
@@ -219,7 +219,7 @@ async function throughPause(homeport: RunningHomeport, original: string, runId: 
   const active = holders.filter(({ state }) => state === 'RUN_STARTED')
   expect(active.map(({ run_id }) => run_id)).toEqual(keyed.holders)
   for (const id of [runId, ...keyed.holders]) await restarted.next.queue('DELETE', `/v2/workflows/runs/${id}`)
-  const resumed = await repeated(restarted.next, [['/v2/workflows/resume', workflow]], random() * LONGEST_PAUSE_MS)
+  const resumed = await repeated(restarted.next, [['/v2/workflows/resume', workflow]], random() * MAX_PAUSE_MS)
   await ended(resumed.next, resumed.answer.actionId)
   await waitForAll(resumed.next, false)
   return resumed.next

@@ -8,7 +8,7 @@ const KEYS = 200
 const BACKUPS_KEPT = 3
 const USERS_KEPT = 5
 /** How many of the created databases are kept until the end. */
-const MOST_KEPT = 3
+const MAX_KEPT = 3
 const STUCK_MS = 120_000
 const LOCATION = { platform: 'aws', primary_region: 'us-east-1' }
 
@@ -61,7 +61,7 @@ async function deleteSome(homeport: RunningHomeport, ledger: ManagementLedger): 
   const passing = [...ledger.passing.values()]
   const created = passing.filter((one) => one.state === 'created')
   const deleting = passing.filter((one) => one.state === 'deleting')
-  for (const { name, database } of [...deleting, ...created.slice(0, Math.max(0, created.length - MOST_KEPT))]) {
+  for (const { name, database } of [...deleting, ...created.slice(0, Math.max(0, created.length - MAX_KEPT))]) {
     ledger.note({ state: 'deleting', name, database })
     const answer = await homeport.api('DELETE', `/v2/redis/database/${database.database_id}`)
     if (answer.status !== 404) settled('DELETE /v2/redis/database', answer)

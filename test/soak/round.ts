@@ -39,7 +39,7 @@ export interface RoundReport {
   readonly refusals: Readonly<Record<string, number>>
 }
 
-const SHORTEST_LIFE_MS = 200
+const MIN_LIFE_MS = 200
 /** Kinds of faults, repeated by their frequency. */
 const ON_EITHER: readonly FaultKind[] = [
   'server',
@@ -64,7 +64,7 @@ export async function playRound(options: RoundOptions): Promise<RoundReport> {
   const nextKind = deal(kinds, random)
   for (let fault = 0; fault < options.faults; fault++) {
     // Most lives are short; some are long enough for a restore.
-    await pause(SHORTEST_LIFE_MS + random() ** 2 * (options.longestLifeMs - SHORTEST_LIFE_MS))
+    await pause(MIN_LIFE_MS + random() ** 2 * (options.longestLifeMs - MIN_LIFE_MS))
     await server.checkAlive()
     await makeFault(scene, nextKind(), options, random)
     options.say?.(progressOf(scene))

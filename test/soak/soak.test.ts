@@ -12,7 +12,7 @@ import { playRound, type RoundReport } from './round.js'
 const SEED = Number(process.env.HOMEPORT_SOAK_SEED ?? Math.floor(Math.random() * 2 ** 31))
 /** One store a run, by its seed. */
 const KIND = SEED % 2 === 0 ? 'sqlite' : 'postgres'
-const LONGEST_LIFE_MS = 1_500
+const MAX_LIFE_MS = 1_500
 /** Of a round; the last one kills the server besides. */
 const FAULTS = 1
 
@@ -29,7 +29,7 @@ describeOnStore(KIND, 'everything at once', (_openStore, on) => {
     const kinds = ['everything', 'engines', 'server', 'launcher', 'start', 'stop', 'engine'] as const
     const store = KIND === 'postgres' ? location : undefined
     const place = await newPlace()
-    const how = { seed: SEED, faults: FAULTS, longestLifeMs: LONGEST_LIFE_MS, pace: CALM }
+    const how = { seed: SEED, faults: FAULTS, longestLifeMs: MAX_LIFE_MS, pace: CALM }
     report = await playRound({ ...how, place, store, kinds })
     expect(report.violations).toEqual([])
   }, 300_000)

@@ -46,11 +46,11 @@ export function add(totals: Totals | undefined, round: RoundReport): Totals {
   }
 }
 
-const MOST_LINES = 15
+const MAX_LINES = 15
 
 function listed(title: string, counts: Counts): string[] {
   const rows = Object.entries(counts).sort(([, one], [, other]) => other - one)
-  return [title, ...rows.slice(0, MOST_LINES).map(([name, times]) => `  ${String(times).padStart(8)}  ${name}`)]
+  return [title, ...rows.slice(0, MAX_LINES).map(([name, times]) => `  ${String(times).padStart(8)}  ${name}`)]
 }
 
 /** The summary of all rounds, for people. */

@@ -13,7 +13,7 @@ import type { Scene } from './scene.js'
 
 /** Everything started by the load has to end within this time. */
 const REST_MS = 240_000
-const MOST_SHOWN = 5
+const MAX_SHOWN = 5
 
 /** Compares a running server with the ledgers when the load is over, and stops it. Returns the violations. */
 export async function judge(scene: Scene): Promise<string[]> {
@@ -21,8 +21,8 @@ export async function judge(scene: Scene): Promise<string[]> {
   const wrong: string[] = []
   const check = async (name: string, look: () => Promise<readonly string[]>): Promise<void> => {
     const found = await look().catch((error: unknown) => [error instanceof Error ? error.message : String(error)])
-    wrong.push(...found.slice(0, MOST_SHOWN).map((text) => `${name}: ${text}`))
-    if (found.length > MOST_SHOWN) wrong.push(`${name}: ${found.length} in all`)
+    wrong.push(...found.slice(0, MAX_SHOWN).map((text) => `${name}: ${text}`))
+    if (found.length > MAX_SHOWN) wrong.push(`${name}: ${found.length} in all`)
   }
   await check('databases', () => databasesHold(scene))
   await check('management', () => managementHolds(scene, homeport))
@@ -36,7 +36,7 @@ export async function judge(scene: Scene): Promise<string[]> {
   await scene.server.stop()
   await check('after the end', () => nothingIsLeft(scene, ports))
   const { server, loads, data } = scene
-  return [...wrong, ...server.violations, ...loads.violations, ...data.ledger.violations.slice(0, MOST_SHOWN)]
+  return [...wrong, ...server.violations, ...loads.violations, ...data.ledger.violations.slice(0, MAX_SHOWN)]
 }
 
 const databasesOf = ({ databases }: Scene): NewDatabase[] => [databases.shop, databases.till, databases.vault]

@@ -22,9 +22,9 @@ import { showShortcuts } from './shortcuts.js'
 
 const [store, spotlight] = createSpotlight()
 /** Most databases that are listed. */
-const MOST_DATABASES = 8
+const MAX_DATABASES = 8
 /** Longest text to search for. Further characters are ignored. */
-const LONGEST_SEARCH = 50
+const MAX_SEARCH_LENGTH = 50
 const TYPING_MS = 150
 
 /** Something to go to or to do. */
@@ -111,10 +111,10 @@ function useIdentified(text: string): Item[] {
 
 function useDatabases(text: string): Item[] {
   const navigate = useNavigate()
-  const [search] = useDebouncedValue(text.trim().slice(0, LONGEST_SEARCH), TYPING_MS)
+  const [search] = useDebouncedValue(text.trim().slice(0, MAX_SEARCH_LENGTH), TYPING_MS)
   const { data } = useApi(
     listDatabaseSummaries,
-    { query: { search, count: MOST_DATABASES } },
+    { query: { search, count: MAX_DATABASES } },
     { enabled: search !== '' && targetOf(search) === undefined },
   )
   if (text.trim() === '' || !data) return []
@@ -129,7 +129,7 @@ function useDatabases(text: string): Item[] {
 /** Links to the lists, filtered by a text that is not an identifier. */
 function useSearches(text: string): Item[] {
   const navigate = useNavigate()
-  const search = text.trim().slice(0, LONGEST_SEARCH)
+  const search = text.trim().slice(0, MAX_SEARCH_LENGTH)
   if (search === '' || targetOf(search)) return []
   return [
     { label: `Runs with “${search}”`, icon: IconSearch, act: () => void navigate({ to: '/runs', search: { search } }) },

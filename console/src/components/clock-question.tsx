@@ -37,7 +37,7 @@ export interface ClockQuestion<Clock extends string> {
   readonly refreshes: readonly Pick<Endpoint, 'id'>[]
 }
 
-const LONGEST_REASON = 500
+const MAX_REASON_LENGTH = 500
 
 /** Asks how to treat due times, and for the reason of the change. */
 export function askClock<Clock extends string>(question: ClockQuestion<Clock>): void {
@@ -82,7 +82,7 @@ function Body<Clock extends string>({ question, onClose }: { question: ClockQues
         <TextInput
           label="Reason"
           description="Optional. Kept in the audit log"
-          maxLength={LONGEST_REASON}
+          maxLength={MAX_REASON_LENGTH}
           value={reason}
           onChange={(event) => setReason(event.currentTarget.value)}
         />

@@ -28,7 +28,7 @@ export interface Column<Row> {
 
 /** Above this many rows, only the visible ones are rendered. */
 const DRAW_ALL_BELOW = 60
-const MOST_OF_WINDOW = 'calc(100dvh - 250px)'
+const MAX_TABLE_HEIGHT = 'calc(100dvh - 250px)'
 const ROW_HEIGHT = 37
 const OVERSCAN = 12
 /** How many rows before the end the next page is requested. */
@@ -73,7 +73,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     <Box
       ref={frame}
       className={classes.frame ?? ''}
-      mah={isLong ? (maxHeight ?? MOST_OF_WINDOW) : undefined}
+      mah={isLong ? (maxHeight ?? MAX_TABLE_HEIGHT) : undefined}
       style={isLong ? { overflowY: 'auto' } : undefined}
       // A scroll area must be reachable by keyboard.
       {...(isLong ? { tabIndex: 0, role: 'region', 'aria-label': `${label}, scrollable` } : {})}

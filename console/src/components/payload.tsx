@@ -6,7 +6,7 @@ import { CopyTextButton, ScrollText } from './copy.js'
 import classes from './copy.module.css'
 
 /** Longer texts are shown in part; copying copies the whole text. */
-const MOST_SHOWN = 100_000
+const MAX_SHOWN = 100_000
 
 /** Shows a body or a value: JSON indented, text as it is, bytes as a hex dump. */
 export function PayloadView({ payload, label, empty = 'Empty' }: { payload: Payload; label: string; empty?: string }) {
@@ -22,11 +22,11 @@ export function PayloadView({ payload, label, empty = 'Empty' }: { payload: Payl
   const size = payload.kind === 'binary' ? payload.bytes.length : new Blob([payload.text]).size
   return (
     <Stack gap={0} className={classes.block ?? ''}>
-      <ScrollText label={label}>{text.slice(0, MOST_SHOWN)}</ScrollText>
+      <ScrollText label={label}>{text.slice(0, MAX_SHOWN)}</ScrollText>
       <Group gap={6} className={classes.tools ?? ''}>
         <Badge variant="default" size="sm">
           {payload.kind === 'binary' ? 'binary' : payload.kind} · {bytes(size)}
-          {text.length > MOST_SHOWN ? ', only the beginning is shown' : ''}
+          {text.length > MAX_SHOWN ? ', only the beginning is shown' : ''}
         </Badge>
         {payload.kind === 'binary' ? (
           <Download bytes={payload.bytes} />

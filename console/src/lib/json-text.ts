@@ -3,7 +3,7 @@
 /** A string, a bracket or another sign, or a number or word. Each character can match in one way only. */
 const TOKEN = /"(?:[^"\\]+|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g
 /** Deeper JSON is not indented: the indentation would be longer than the JSON. */
-const MOST_LEVELS = 100
+const MAX_LEVELS = 100
 
 /** Indents valid JSON without changing any of its values; `undefined` when it is nested too deeply. */
 export function indentJson(json: string): string | undefined {
@@ -17,7 +17,7 @@ export function indentJson(json: string): string | undefined {
       if (!isAfterOpening) text += lineOf(levels)
     } else if (isAfterOpening || before === ',') text += lineOf(levels)
     if (token === '{' || token === '[') levels++
-    if (levels > MOST_LEVELS) return undefined
+    if (levels > MAX_LEVELS) return undefined
     text += token === ':' ? ': ' : token
     before = token
   }

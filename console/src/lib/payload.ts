@@ -14,13 +14,13 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 /** Control characters other than tab, line feed and carriage return mark binary data. */
 const UNPRINTABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/
 /** Larger JSON is not indented, because that would block the page. */
-const MOST_PRETTY = 2_000_000
+const MAX_PRETTY_LENGTH = 2_000_000
 
 /** Classifies a text. */
 export function payloadOfText(text: string): Payload {
   if (text === '') return { kind: 'empty' }
   if (UNPRINTABLE.test(text)) return { kind: 'binary', bytes: new TextEncoder().encode(text) }
-  const pretty = text.length > MOST_PRETTY ? undefined : prettyJson(text)
+  const pretty = text.length > MAX_PRETTY_LENGTH ? undefined : prettyJson(text)
   return pretty === undefined ? { kind: 'text', text } : { kind: 'json', text, pretty }
 }
 

@@ -1,5 +1,5 @@
 import { type Insertable, type Selectable, sql } from 'kysely'
-import { AUDIT_KEPT_SECONDS, MOST_AUDIT_SEARCHED } from '../../contract/accounts/audit-limits.js'
+import { AUDIT_KEPT_SECONDS, MAX_AUDIT_SEARCHED } from '../../contract/accounts/audit-limits.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AccountsTable, ApiKeysTable, AuditLogTable, TeamMembersTable } from '../../store/schema/accounts.js'
@@ -176,7 +176,7 @@ const searchedEntries = query<{ accountId: string; limit: number; before: number
           .where('account_id', '=', p.accountId)
           .where('seq', '<', p.before)
           .orderBy('seq', 'desc')
-          .limit(MOST_AUDIT_SEARCHED)
+          .limit(MAX_AUDIT_SEARCHED)
           .as('recent'),
       )
       .selectAll()
@@ -204,7 +204,7 @@ interface AuditLogArgs {
 /**
  * The latest entries of an account, newest first.
  * @param args.before `log_id`: only entries older than this one; none if the account has no such entry.
- * @param args.search lower-case text: only entries that contain it, among the next `MOST_AUDIT_SEARCHED`.
+ * @param args.search lower-case text: only entries that contain it, among the next `MAX_AUDIT_SEARCHED`.
  */
 export const auditLog = read('accounts.auditLog', function* (args: AuditLogArgs): Transaction<NamedAuditRow[]> {
   const { accountId, limit, search } = args
@@ -226,7 +226,7 @@ const auditAhead = query<{ accountId: string; before: number }, AuditSearchEnd>(
     .where('account_id', '=', p.accountId)
     .where('seq', '<', p.before)
     .orderBy('seq', 'desc')
-    .offset(sql.lit(MOST_AUDIT_SEARCHED - 1))
+    .offset(sql.lit(MAX_AUDIT_SEARCHED - 1))
     .limit(1),
 )
 

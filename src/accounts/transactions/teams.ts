@@ -78,12 +78,12 @@ export const create = write(
     team: TeamRow
     owner: MemberRow
     /** How many teams one person may own. */
-    mostOwned: number
+    maxOwned: number
     audit: NewAuditRow
   }): Transaction<CreateTeamOutcome> {
     yield* lockInstallation()
     const { owned } = yield* only(ownedBy, { emailKey: args.owner.email_key })
-    if (owned >= args.mostOwned) return 'limit_reached'
+    if (owned >= args.maxOwned) return 'limit_reached'
     yield* insertAll('accounts', [args.account])
     yield* insertAll('teams', [args.team])
     yield* insertAll('team_members', [args.owner])

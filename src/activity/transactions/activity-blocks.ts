@@ -49,7 +49,7 @@ function byBlock(blocks: readonly StoredBlock[]): readonly [StoredBlock, StoredB
 }
 
 /** Most blocks that a read returns: enough for a day with many nodes that restarted many times. */
-const MOST_BLOCKS = 10_000
+const MAX_BLOCKS = 10_000
 
 const blocksOf = query<{ accountId: string; from: number }, StoredBlock>(({ db, p }) =>
   db
@@ -58,7 +58,7 @@ const blocksOf = query<{ accountId: string; from: number }, StoredBlock>(({ db, 
     .where('account_id', '=', p.accountId)
     .where('start', '>=', p.from)
     .orderBy('start', 'desc')
-    .limit(MOST_BLOCKS),
+    .limit(MAX_BLOCKS),
 )
 
 /** The blocks of an account that began at or after a time, Unix milliseconds. */

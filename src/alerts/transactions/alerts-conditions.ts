@@ -210,7 +210,7 @@ const databasesBy = query<{ databaseIds: readonly string[] }, KnownDatabase>(({ 
 )
 
 /** Most schedules of one account that one look reads. */
-const MOST_SCHEDULES = 200
+const MAX_SCHEDULES = 200
 
 /** Reads the states that can be judged from the store. */
 export const stored = read(
@@ -230,7 +230,7 @@ export const stored = read(
   }> {
     const { dueBefore, createdBefore, failing, known } = args
     return {
-      schedules: yield* all(lateSchedules, { dueBefore, limit: MOST_SCHEDULES }),
+      schedules: yield* all(lateSchedules, { dueBefore, limit: MAX_SCHEDULES }),
       backups: yield* all(dailyBackups, { createdBefore }),
       failing: failing.length === 0 ? [] : yield* all(failingBackups, { databaseIds: failing }),
       known: known.length === 0 ? [] : yield* all(databasesBy, { databaseIds: known }),

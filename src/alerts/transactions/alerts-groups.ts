@@ -17,7 +17,7 @@ export type NotifiedRow = Selectable<AlertNotifiedTable>
 export interface Gathered {
   /** All gathered alerts merged into one. */
   readonly alert: Selectable<AlertsTable>
-  /** Numbers of the merged alerts in the history, at most `MOST_SEQS`. */
+  /** Numbers of the merged alerts in the history, at most `MAX_SEQS`. */
   readonly seqs: readonly number[]
 }
 
@@ -31,7 +31,7 @@ export function gatheredOf({ gathered }: Pick<GroupRow, 'gathered'>): Gathered |
 }
 
 /** Most due rows of one round. */
-const MOST_DUE = 200
+const MAX_DUE = 200
 
 /** Rows whose gathered alerts are due. A `sent_at` in the future was stored before the clock was set back. */
 export const dueGroups = query<{ now: number }, GroupRow>(({ db, p }) =>
@@ -43,7 +43,7 @@ export const dueGroups = query<{ now: number }, GroupRow>(({ db, p }) =>
     // Nothing is published for an account that is gone, because it has no signing key.
     .where('account_id', 'in', db.selectFrom('accounts').select('account_id'))
     .orderBy('due_at')
-    .limit(MOST_DUE),
+    .limit(MAX_DUE),
 )
 
 /** What channels of an account were sent about these subjects. */

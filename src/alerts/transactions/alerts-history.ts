@@ -1,7 +1,7 @@
 /** Alerts. An alert gathers occurrences until its notification is due. After that it belongs to the history. */
 import { type Selectable, sql } from 'kysely'
 import { isObject } from '../../base/index.js'
-import { DEFAULT_GROUP_MINUTES, GROUP_MINUTES, MOST_EXAMPLES } from '../../contract/alerts/kinds.js'
+import { DEFAULT_GROUP_MINUTES, GROUP_MINUTES, MAX_EXAMPLES } from '../../contract/alerts/kinds.js'
 import { read, write } from '../../store/operation.js'
 import { query } from '../../store/query.js'
 import type { AlertsTable } from '../../store/schema/alerts.js'
@@ -144,7 +144,7 @@ const newAlert = (accountId: string, found: Occurrences, { alertId, episodeId }:
   title: found.title,
   advice: found.advice,
   count: found.count,
-  examples: JSON.stringify(found.examples.slice(0, MOST_EXAMPLES)),
+  examples: JSON.stringify(found.examples.slice(0, MAX_EXAMPLES)),
   first_at: found.firstAt,
   last_at: found.lastAt,
   state: 'pending' as const,
@@ -161,7 +161,7 @@ function joined(row: AlertRow, found: Occurrences): Omit<Joined, 'status' | 'epi
     title,
     advice,
     count: row.count + found.count,
-    examples: JSON.stringify([...examplesOf(row), ...found.examples].slice(0, MOST_EXAMPLES)),
+    examples: JSON.stringify([...examplesOf(row), ...found.examples].slice(0, MAX_EXAMPLES)),
     last_at: Math.max(row.last_at, lastAt),
   }
 }
@@ -226,7 +226,7 @@ export const list = read('alerts.list', function* (args: PageQuery & { kind?: st
 /** Most alerts that one step of a sweep deletes. */
 const SWEEP_STEP = 500
 /** Most alerts in the history of an account. */
-const MOST_ALERTS = 5_000
+const MAX_ALERTS = 5_000
 
 const oldAlerts = query<{ before: number; limit: number }, { seq: number }>(({ db, p }) =>
   db.selectFrom('alerts').select('seq').where('first_at', '<', p.before).where('state', '!=', 'pending').limit(p.limit),
@@ -252,7 +252,7 @@ export const sweep = write(
     yield* sweepGroups(args.now - GROUP_MINUTES.most * 60_000)
     const rows = yield* all(oldAlerts, { before: args.before, limit: SWEEP_STEP })
     for (const accountId of args.accountIds) {
-      rows.push(...(yield* all(beyondMost, { accountId, skip: MOST_ALERTS, limit: SWEEP_STEP })))
+      rows.push(...(yield* all(beyondMost, { accountId, skip: MAX_ALERTS, limit: SWEEP_STEP })))
     }
     if (rows.length > 0) yield* change(dropAlerts, { seqs: [...new Set(rows.map((row) => row.seq))] })
     return rows.length >= SWEEP_STEP

@@ -21,7 +21,7 @@ import { type AlertRow, isDamaged, messageIdsOf } from './alerts-history.js'
 import { activeSilences, type SilenceRow } from './alerts-silences.js'
 
 /** Most alerts that one round settles. */
-const MOST_DUE = 200
+const MAX_DUE = 200
 
 // A `last_at` in the future was stored before the clock was set back. Such an alert is due now.
 const due = query<{ now: number; limit: number }, AlertRow>(({ db, p }) =>
@@ -52,7 +52,7 @@ export interface DueAlerts {
 /** Reads due alerts, by account. */
 export const dueByAccount = read('alerts.due', function* (args: { now: number }): Transaction<DueAlerts[]> {
   const { now } = args
-  const alerts = yield* all(due, { now, limit: MOST_DUE })
+  const alerts = yield* all(due, { now, limit: MAX_DUE })
   const groups = yield* all(dueGroups, { now })
   const found: DueAlerts[] = []
   for (const accountId of new Set([...alerts, ...groups].map((row) => row.account_id))) {

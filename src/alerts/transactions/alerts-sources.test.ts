@@ -34,7 +34,7 @@ describeOnSampledStore('dead letters after the clock was set back', (openStore) 
     const countedAt = async (now: number): Promise<number> => {
       const watched = [{ accountId, createdAt: T }]
       for (const one of await store.run(sources.waiting, { watched, sources: ['dead_letter'], now })) {
-        const ids = () => Array.from({ length: sources.MOST_RAISED }, () => randomUUID())
+        const ids = () => Array.from({ length: sources.MAX_RAISED }, () => randomUUID())
         while (await store.run(sources.collect, { ...one, ids: ids(), episodeIds: ids(), now }));
       }
       const alerts = await store.run(history.list, { accountId, before: Number.MAX_SAFE_INTEGER, limit: 99 })

@@ -21,11 +21,11 @@ export type EventSource = 'dead_letter' | 'run_failed' | 'backup_failed'
 /** Rows with a time within this overlap are read again. */
 const OVERLAP_MS = 10 * 60_000
 /** Most rows that a mark knows by key. If there are more, the overlap is shorter. */
-const MOST_KNOWN = 2_000
+const MAX_KNOWN = 2_000
 /** New rows per transaction. */
 const BATCH = 1_000
 /** Most subjects of one batch. Events with other subjects are counted together. */
-const MOST_SUBJECTS = 20
+const MAX_SUBJECTS = 20
 /** The subject of events that are counted together. */
 export const OTHER_SUBJECTS = 'others'
 /** Most examples of one subject in a batch. */
@@ -208,7 +208,7 @@ function* readFresh(watched: Watched, source: EventSource, now: number): Transac
   const stored = yield* storedMark(watched.accountId, source)
   const mark = markFrom(stored, watched, now)
   const isUnmarked = stored?.at !== mark.at
-  const limit = (isUnmarked ? MOST_KNOWN : mark.known.length) + BATCH
+  const limit = (isUnmarked ? MAX_KNOWN : mark.known.length) + BATCH
   const rows = (yield* all(ROWS[source], { accountId: watched.accountId, at: mark.at, limit })).map(withKey)
   const known = new Set(mark.known.map(([, key]) => key))
   const unknown = rows.filter((row) => !known.has(row.key) && (row.at > mark.at || row.key > mark.key))
@@ -294,17 +294,17 @@ function* episodeOf(
 }
 
 /** How many alert ids, and how many episode ids, `collect` needs. */
-export const MOST_RAISED = MOST_SUBJECTS + 1
+export const MAX_RAISED = MAX_SUBJECTS + 1
 
-/** The mark after a batch. Its place moves on, so that only rows of the overlap, at most `MOST_KNOWN`, are known by key. */
+/** The mark after a batch. Its place moves on, so that only rows of the overlap, at most `MAX_KNOWN`, are known by key. */
 function markAfter({ mark, fresh, again }: Read, now: number): Mark {
   const read = [...mark.known, ...fresh.map(placeOf), ...again.map(placeOf)].sort(byPlace)
   const startOf = (after: number): number => read.filter(([at]) => at <= after).length
   // The place must not be in the future: the next look would treat it as a sign that the clock was set back.
-  const from = Math.max(startOf(now - OVERLAP_MS), Math.min(startOf(now), read.length - MOST_KNOWN))
+  const from = Math.max(startOf(now - OVERLAP_MS), Math.min(startOf(now), read.length - MAX_KNOWN))
   const [at, key] = read[from - 1] ?? [mark.at, mark.key]
-  const known = read.slice(from, from + MOST_KNOWN)
-  const ahead = latest([mark.ahead, read.slice(from + MOST_KNOWN).at(-1)])
+  const known = read.slice(from, from + MAX_KNOWN)
+  const ahead = latest([mark.ahead, read.slice(from + MAX_KNOWN).at(-1)])
   return { at, key, known, ahead: ahead && ahead[0] > now ? ahead : undefined }
 }
 
@@ -329,7 +329,7 @@ function groupsOf(source: EventSource, rows: readonly EventRow[]): Occurrences[]
   const bySubject = new Map<string, EventRow[]>()
   for (const row of rows) {
     const own = row.subject.slice(0, 300)
-    const subject = bySubject.has(own) || bySubject.size < MOST_SUBJECTS ? own : OTHER_SUBJECTS
+    const subject = bySubject.has(own) || bySubject.size < MAX_SUBJECTS ? own : OTHER_SUBJECTS
     const group = bySubject.get(subject)
     if (group) group.push(row)
     else bySubject.set(subject, [row])

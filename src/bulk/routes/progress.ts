@@ -12,7 +12,7 @@ const ELSEWHERE_MS = 1_000
 /** Minimum time between events: people read no faster. */
 const EVENT_INTERVAL_MS = 100
 /** Maximum number of streams of one account at a node, because each one reads its action from the store. */
-const MOST_STREAMS = 100
+const MAX_STREAMS = 100
 
 const EMPTY_BODY = new Uint8Array()
 
@@ -38,8 +38,8 @@ export class ProgressStreams {
   open(action: BulkActionRow, call: Reader): Reply {
     const { account_id: accountId } = action
     if (isOver(action) && call.headers['last-event-id'] === eventId(action)) return reply(204, EMPTY_BODY)
-    if ((this.#open.get(accountId) ?? 0) >= MOST_STREAMS)
-      throw new HomeportError('too_many_progress_readers', { most: MOST_STREAMS })
+    if ((this.#open.get(accountId) ?? 0) >= MAX_STREAMS)
+      throw new HomeportError('too_many_progress_readers', { most: MAX_STREAMS })
     const { worker, clock } = this.#deps
     const stream = new EventStream(clock, call)
     const unwatch = worker.watch(action.seq, (changed) => (changed ? stream.notify() : stream.end()))

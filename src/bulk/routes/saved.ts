@@ -50,15 +50,15 @@ async function save(
 ): Promise<SavedSelector> {
   check(kind, selector)
   const json = JSON.stringify(selector)
-  if (json.length > contract.LONGEST_SAVED_SELECTOR) {
+  if (json.length > contract.MAX_SAVED_SELECTOR_LENGTH) {
     throw invalid(
-      `The selector has ${json.length} characters; at most ${contract.LONGEST_SAVED_SELECTOR} can be saved. Nothing was saved.`,
+      `The selector has ${json.length} characters; at most ${contract.MAX_SAVED_SELECTOR_LENGTH} can be saved. Nothing was saved.`,
     )
   }
   const change = changeBy(deps, caller)
   const saved = { saved_by: caller.email, saved_at: change.at }
   const row = { account_id: caller.accountId, name, kind, selector: json, ...saved }
-  const most = contract.MOST_SAVED_SELECTORS
+  const most = contract.MAX_SAVED_SELECTORS
   if (await deps.store.run(bulkSaved.save, { row, most, ...change })) return onWire(row)
   throw invalid(`This account has ${most} saved selectors, the maximum. Delete one first.`)
 }

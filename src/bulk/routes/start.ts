@@ -4,7 +4,7 @@ import { unreachable } from '../../base/index.js'
 import { startBulkAction } from '../../contract/bulk/actions.js'
 import { type ActiveRunsKind, BULK_SELECTORS, ITEMS_OF, type SelectingKind } from '../../contract/bulk/selectors.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { MOST_IDS } from '../../contract/request-limits.js'
+import { MAX_IDS } from '../../contract/request-limits.js'
 import {
   type Call,
   type Caller,
@@ -124,7 +124,7 @@ function validateSelector(kind: SelectingKind, given: Selector): void {
   }
   const { dlqIds: _, ...selector } = checkSelector(kind, given)
   const { filters } = splitConditions(selector)
-  if (ITEMS_OF[kind] === 'deadRuns') deadRunSelectorOf('', filters, MOST_IDS)
+  if (ITEMS_OF[kind] === 'deadRuns') deadRunSelectorOf('', filters, MAX_IDS)
   else readSelection(filters)
 }
 
@@ -202,7 +202,7 @@ function filterOf(filters: Selector, { after, before }: AgeBounds): MessageFilte
 
 /** @throws HomeportError for values that the filters of workflows refuse. */
 function deadFilterOf(accountId: string, filters: Selector, { after, before }: AgeBounds): DeadRunFilter | undefined {
-  const { filter } = deadRunSelectorOf(accountId, filters, MOST_IDS) ?? {}
+  const { filter } = deadRunSelectorOf(accountId, filters, MAX_IDS) ?? {}
   if (filter === undefined) return undefined
   return {
     ...filter,

@@ -37,11 +37,11 @@ interface Asked {
 }
 
 async function pause(deps: RouteDeps, caller: Caller, { workflowUrl: url, clock = 'keep', reason }: Asked) {
-  if (Buffer.byteLength(url) > contract.LONGEST_PAUSED_URL_BYTES) throw tooLong(url)
+  if (Buffer.byteLength(url) > contract.MAX_PAUSED_URL_BYTES) throw tooLong(url)
   const at = deps.clock.now()
   const given = { clock, ...(reason !== undefined && { reason }) }
   const asked: RunPause = { by: caller.email, ...given, ofWorkflow: true }
-  const most = contract.MOST_PAUSED_WORKFLOWS
+  const most = contract.MAX_PAUSED_WORKFLOWS
   const row = await deps.store.run(bulkPaused.pause, {
     row: { account_id: caller.accountId, url, paused_at: at, pause: JSON.stringify(asked) },
     most,
@@ -111,7 +111,7 @@ function audit(
 }
 
 function tooLong(url: string): HomeportError {
-  const problem = `The URL has ${Buffer.byteLength(url)} bytes in UTF-8. A workflow whose URL has more than ${contract.LONGEST_PAUSED_URL_BYTES} cannot be paused; pause its runs with a bulk action.`
+  const problem = `The URL has ${Buffer.byteLength(url)} bytes in UTF-8. A workflow whose URL has more than ${contract.MAX_PAUSED_URL_BYTES} cannot be paused; pause its runs with a bulk action.`
   return new HomeportError('invalid_request', { problem })
 }
 

@@ -1,6 +1,6 @@
 import { nearestWord, otherUnitOf, unreachable } from '../../base/index.js'
 import { RUN_STANDINGS } from '../../contract/bulk/conditions.js'
-import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
+import { MAX_FILTER_VALUES, MAX_IDS, MAX_VALUE_LENGTH } from '../../contract/request-limits.js'
 import { durationProblem, expressionProblem } from './conditions.js'
 
 /** Reads each field of a selector from JSON or from query parameters, and words what is wrong with a value. */
@@ -174,7 +174,7 @@ function toNumber(text: string): number {
 type TextsField = FieldKind & { kind: 'texts' }
 
 function readTexts(name: FieldName, field: TextsField, raw: readonly unknown[]): Read {
-  const most = field.isLong ? MOST_IDS : MOST_FILTER_VALUES
+  const most = field.isLong ? MAX_IDS : MAX_FILTER_VALUES
   if (raw.length > most) {
     const problem = `\`${name}\` has ${raw.length} values; at most ${most} fit into one request. Send several.`
     return { problem }
@@ -196,7 +196,7 @@ function problemOfText(
 ): string | undefined {
   if (typeof text !== 'string') return `must be a string or a list of strings; found ${show(text)}.`
   if (text === '') return 'is an empty string. Leave the field out if you do not want to filter by it.'
-  if (text.length > LONGEST_VALUE) return `has ${text.length} characters; at most ${LONGEST_VALUE} are allowed.`
+  if (text.length > MAX_VALUE_LENGTH) return `has ${text.length} characters; at most ${MAX_VALUE_LENGTH} are allowed.`
   if (text.includes('\0')) return 'holds the character U+0000, which no run can have.'
   if (forbidden && text.includes(forbidden)) return `must not hold "${forbidden}"; found ${show(text)}.`
   if (oneOf && !oneOf.includes(text)) return `must be one of ${oneOf.join(', ')}; found ${show(text)}.`

@@ -4,9 +4,9 @@ import {
   createAccount,
   deleteAccount,
   listAccounts,
+  MAX_DAILY_MESSAGES,
+  MAX_DATABASES,
   type ManagedAccount,
-  MOST_DAILY_MESSAGES,
-  MOST_DATABASES,
   resumeAccount,
   suspendAccount,
 } from '../../contract/accounts/operator.js'
@@ -71,12 +71,12 @@ const createCommand = remote<CreateOptions, [string]>({
       .option(
         '--databases <count>',
         'most databases of the account, and of each of its teams (default: that of its type)',
-        wholeNumber(0, MOST_DATABASES),
+        wholeNumber(0, MAX_DATABASES),
       )
       .option(
         '--daily-messages <count>',
         'most messages a day of the account, and of each of its teams (default: that of its type)',
-        wholeNumber(0, MOST_DAILY_MESSAGES),
+        wholeNumber(0, MAX_DAILY_MESSAGES),
       ),
   examples: ['homeport accounts create ada@example.com --type paid'],
   run: async ({ api, io, show }, { type, databases, dailyMessages }, email) => {
@@ -130,15 +130,11 @@ const limitsCommand = remote<LimitsOptions, [string]>({
   flags: (command) =>
     command
       .option('--type <type>', ACCOUNT_TYPES.join(' or '), oneOf(ACCOUNT_TYPES))
-      .option(
-        '--databases <count>',
-        'most databases, or `default` for that of its type',
-        countOrDefault(MOST_DATABASES),
-      )
+      .option('--databases <count>', 'most databases, or `default` for that of its type', countOrDefault(MAX_DATABASES))
       .option(
         '--daily-messages <count>',
         'most messages a day, or `default` for that of its type',
-        countOrDefault(MOST_DAILY_MESSAGES),
+        countOrDefault(MAX_DAILY_MESSAGES),
       ),
   examples: ['homeport accounts limits ada@example.com --databases 5 --daily-messages 20000'],
   run: async ({ api, io, show }, { type, databases, dailyMessages }, wanted) => {

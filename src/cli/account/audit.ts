@@ -1,5 +1,5 @@
 import { listAuditLogs, SEARCHED_TO, SEARCHED_TO_TIME } from '../../contract/accounts/audit.js'
-import { MOST_AUDIT_ENTRIES } from '../../contract/accounts/audit-limits.js'
+import { MAX_AUDIT_ENTRIES } from '../../contract/accounts/audit-limits.js'
 import { parsed } from '../remote/api.js'
 import { remote } from '../remote/remote.js'
 import { given, wholeNumber } from '../remote/values.js'
@@ -12,7 +12,7 @@ export const auditCommand = remote<{ count: number; before?: string; search?: st
   summary: 'read the audit log, newest first',
   flags: (command) =>
     command
-      .option('--count <number>', 'most entries', wholeNumber(1, MOST_AUDIT_ENTRIES), 50)
+      .option('--count <number>', 'most entries', wholeNumber(1, MAX_AUDIT_ENTRIES), 50)
       .option('--before <id>', 'only entries older than this entry')
       .option('--search <text>', 'only entries that contain this text'),
   examples: ['homeport audit --count 10', "homeport audit --json | jq -r '.[] | [.actor, .readable_format] | @tsv'"],

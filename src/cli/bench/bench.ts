@@ -37,7 +37,7 @@ export interface Bench {
 }
 
 /** How long a workload runs before it is measured, so that the code of both programs is compiled. */
-const LONGEST_WARM_UP_MS = 2_000
+const MAX_WARM_UP_MS = 2_000
 /** The warm-up of short workloads, as a share of their time. */
 const WARM_UP_SHARE = 0.4
 
@@ -87,7 +87,7 @@ export type Load = (bench: Bench, timed: Timed) => Promise<Loaded>
 export function closedLoop(bench: Bench, operation: (caller: number) => Promise<void>, perCall = 1): Promise<Loaded> {
   const { callers, seconds } = bench.options
   const measureMs = seconds * 1_000
-  const warmUpMs = Math.min(LONGEST_WARM_UP_MS, measureMs * WARM_UP_SHARE)
+  const warmUpMs = Math.min(MAX_WARM_UP_MS, measureMs * WARM_UP_SHARE)
   return runLoop({ callers, measureMs, warmUpMs, perCall, stop: bench.stop }, operation)
 }
 

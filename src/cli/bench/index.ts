@@ -84,9 +84,9 @@ async function measure(bench: Bench, workload: Workload, machine?: Machine): Pro
 }
 
 /** The largest values, bytes, for which the costs of the model are valid. */
-const MOST_MODELLED_BYTES = 1_000
+const MAX_MODELLED_BYTES = 1_000
 
-const isUsual = ({ pipeline, size }: BenchOptions): boolean => pipeline === 1 && size <= MOST_MODELLED_BYTES
+const isUsual = ({ pipeline, size }: BenchOptions): boolean => pipeline === 1 && size <= MAX_MODELLED_BYTES
 
 /** This machine, if the model covers the server: it must run here, on SQLite. */
 async function machineOf({ api }: Session): Promise<Machine | undefined> {

@@ -7,7 +7,7 @@ import type { Requests } from './requests.js'
 /** Steps of a run of the workload `steps`. */
 const STEPS = 5
 
-const MOST_BODY_BYTES = 1_000_000
+const MAX_BODY_BYTES = 1_000_000
 
 /**
  * The program that the server delivers to during a bench. It receives messages, and it is a workflow of five steps
@@ -128,7 +128,7 @@ async function bodyOf(incoming: IncomingMessage): Promise<string> {
   incoming.setEncoding('utf8')
   for await (const chunk of incoming) {
     text += chunk
-    if (text.length > MOST_BODY_BYTES) throw failedWith('A delivery is too large.')
+    if (text.length > MAX_BODY_BYTES) throw failedWith('A delivery is too large.')
   }
   return text
 }

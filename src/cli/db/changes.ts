@@ -18,7 +18,7 @@ import {
   updateBudget,
   updateRegions,
 } from '../../contract/databases/changes.js'
-import { type DatabaseRecord, getDatabase, MOST_BUDGET } from '../../contract/databases/databases.js'
+import { type DatabaseRecord, getDatabase, MAX_BUDGET } from '../../contract/databases/databases.js'
 import { PLAN_NAMES } from '../../contract/databases/plans.js'
 import type { BodyShape, Endpoint } from '../../contract/endpoint.js'
 import { TEAM, teamNamed } from '../account/team.js'
@@ -117,7 +117,7 @@ const regionsCommand = remote<object, [string, string[]]>({
 const budgetCommand = remote<object, [string, number]>({
   name: 'budget',
   summary: 'set the monthly budget of a database',
-  args: [DATABASE, ['<dollars>', 'US dollars per month; 0 for no budget', wholeNumber(0, MOST_BUDGET)]],
+  args: [DATABASE, ['<dollars>', 'US dollars per month; 0 for no budget', wholeNumber(0, MAX_BUDGET)]],
   examples: ['homeport db budget shop 50'],
   run: async (session, _, wanted, budget) => {
     const { database_id: id } = await databaseNamed(session.api, wanted)

@@ -1,4 +1,4 @@
-import { createDatabase, MOST_BUDGET } from '../../contract/databases/databases.js'
+import { createDatabase, MAX_BUDGET } from '../../contract/databases/databases.js'
 import { PLAN_NAMES, type PlanName } from '../../contract/databases/plans.js'
 import { PLATFORMS, PRIMARY_REGIONS, READ_REGIONS, REGIONS } from '../../contract/databases/regions.js'
 import { misused } from '../errors.js'
@@ -41,7 +41,7 @@ export const createCommand = remote<CreateOptions>({
         `${PLAN_NAMES.join(', ')} (default: payg, or free for a free account)`,
         oneOf(PLAN_NAMES),
       )
-      .option('--budget <dollars>', 'US dollars per month; 0 for no budget', wholeNumber(0, MOST_BUDGET))
+      .option('--budget <dollars>', 'US dollars per month; 0 for no budget', wholeNumber(0, MAX_BUDGET))
       .option('--eviction', 'evict least recently used keys when the database is full')
       .option('--tls', 'enable TLS on the Redis port')
       .option('--no-tls', 'no TLS, whatever the default of the server is')

@@ -77,11 +77,11 @@ const valuesOf = ({ points }: Series): number[] => points.map(({ y }) => y)
 
 /** Width of the columns other than the chart. */
 const OTHER_COLUMNS = 48
-const LEAST_BARS = 8
+const MIN_BARS = 8
 
 function seriesTable(io: Io, stats: DatabaseStats, period: StatsPeriod): string {
   // The chart must fit: if the table cut it, the newest values would be missing.
-  const most = io.terminal?.out === true ? Math.max(LEAST_BARS, io.terminal.columns() - OTHER_COLUMNS) : undefined
+  const most = io.terminal?.out === true ? Math.max(MIN_BARS, io.terminal.columns() - OTHER_COLUMNS) : undefined
   const columns: Column<Series>[] = [
     { title: 'SERIES', value: ({ name }) => name },
     { title: `LAST ${period}`, value: (one) => sparkline(valuesOf(one), most) },

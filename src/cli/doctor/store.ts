@@ -12,7 +12,7 @@ import { type Finding, fail, ok, warn } from './finding.js'
 
 const DAMAGED = 'Follow "A damaged store" in docs/operations.md. Undamaged data still works.'
 const UNFINISHED = 'Run the same `homeport store copy` again, which continues it, or set --store to another store.'
-const MOST_SHOWN = 5
+const MAX_SHOWN = 5
 
 /** Checks whether the store can be read, and describes the durability of commits. With `deep`, verifies all checksums. */
 export async function checkStore(config: Config, depth: CheckDepth): Promise<Finding[]> {
@@ -95,8 +95,8 @@ async function judge(config: Config, report: StoreReport, guarantee: string): Pr
 const damaged = (problems: readonly string[]): Finding => fail('store', `damaged: ${shown(problems)}`, DAMAGED)
 
 function shown(problems: readonly string[]): string {
-  const more = problems.length > MOST_SHOWN ? `; and ${problems.length - MOST_SHOWN} more` : ''
-  return problems.slice(0, MOST_SHOWN).join('; ').replaceAll('\n', ' ') + more
+  const more = problems.length > MAX_SHOWN ? `; and ${problems.length - MAX_SHOWN} more` : ''
+  return problems.slice(0, MAX_SHOWN).join('; ').replaceAll('\n', ' ') + more
 }
 
 type Backups = Extract<StoreReport, { kind: 'read' }>['backups']

@@ -3,7 +3,7 @@ import {
   type DatabaseStandby,
   endDatabaseStandby,
   listDatabaseStandbys,
-  MOST_STANDBYS,
+  MAX_STANDBYS,
   placeDatabaseStandby,
   placeDatabaseStandbys,
   removeDatabaseStandby,
@@ -38,7 +38,7 @@ export const standbyCommand = remote<StandbyFlags, [string?]>({
   flags: (command) =>
     command
       .option('--on <node>', 'name of a node that keeps a copy, or "auto": the home chooses all nodes')
-      .option('--copies <number>', `how many copies it has then, 1 to ${MOST_STANDBYS}`, copiesOf)
+      .option('--copies <number>', `how many copies it has then, 1 to ${MAX_STANDBYS}`, copiesOf)
       .option('--off [node]', 'delete the copy of a node, or all copies')
       .option('--all', 'with "--on auto": every database that has no standby')
       .addOption(
@@ -96,8 +96,8 @@ function answerTo(on: string | undefined, copies: number | undefined): string {
 
 function copiesOf(text: string): number {
   const copies = Number(text)
-  if (Number.isInteger(copies) && copies >= 1 && copies <= MOST_STANDBYS) return copies
-  throw new InvalidArgumentError(`Give a number from 1 to ${MOST_STANDBYS}.`)
+  if (Number.isInteger(copies) && copies >= 1 && copies <= MAX_STANDBYS) return copies
+  throw new InvalidArgumentError(`Give a number from 1 to ${MAX_STANDBYS}.`)
 }
 
 /** `homeport nodes standbys`: lists all standbys. */

@@ -74,7 +74,7 @@ const table = (io: Io, rows: readonly LogEntry[]): string => renderTable(io, COL
 
 /** Log entries to read for each message that is listed: a message has several. */
 const ENTRIES_PER_MESSAGE = 4
-const MOST_ENTRIES = 1000
+const MAX_ENTRIES = 1000
 
 const listCommand = remote<FilterOptions & { count: number; search?: string; cursor?: string }>({
   name: 'list',
@@ -87,7 +87,7 @@ const listCommand = remote<FilterOptions & { count: number; search?: string; cur
   examples: ['homeport queue messages list --label orders', 'homeport queue messages list --queue mails --count 100'],
   run: async ({ api, io, show, say }, options) => {
     const { search, cursor } = options
-    const count = Math.min(MOST_ENTRIES, options.count * ENTRIES_PER_MESSAGE)
+    const count = Math.min(MAX_ENTRIES, options.count * ENTRIES_PER_MESSAGE)
     const query = { ...filtersOf(options), ...given({ search, cursor }), count, trimBody: 0 }
     const { logs, ...page } = await api.call(listLogs, { query })
     const latest = latestOf(logs).slice(0, options.count)

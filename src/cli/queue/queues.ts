@@ -3,7 +3,7 @@ import {
   deleteQueue,
   getQueue,
   listQueues,
-  MOST_PARALLEL,
+  MAX_PARALLEL,
   pauseQueue,
   putQueue,
   resumeQueue,
@@ -63,7 +63,7 @@ const upsertCommand = remote<{ parallelism?: number; paused?: boolean }>({
       .option(
         '--parallelism <number>',
         'most messages that have their turn at the same time; 1 for a new queue',
-        wholeNumber(1, MOST_PARALLEL),
+        wholeNumber(1, MAX_PARALLEL),
       )
       .option('--paused', 'pause the queue'),
   examples: ['homeport queue queues upsert mails --parallelism 5'],

@@ -3,7 +3,7 @@ import { HomeportError } from '../../contract/errors/errors.js'
 /** Reads streams of server-sent events, across restarts of the server. */
 
 const FIRST_BACKOFF_MS = 250
-const MOST_BACKOFF_MS = 5_000
+const MAX_BACKOFF_MS = 5_000
 /** How long reconnecting is retried: the server may be restarting. */
 export const RECONNECT_MS = 60_000
 
@@ -42,7 +42,7 @@ export async function* followEvents(open: (lastId?: string) => Promise<Response>
     }
     if (isConnected) lostAt = performance.now()
     await sleep(backoffMs)
-    backoffMs = Math.min(backoffMs * 2, MOST_BACKOFF_MS)
+    backoffMs = Math.min(backoffMs * 2, MAX_BACKOFF_MS)
   }
 }
 

@@ -7,7 +7,7 @@ export interface Named {
   readonly name: string
 }
 
-const MOST_NAMED = 10
+const MAX_NAMED = 10
 
 /**
  * Selects the item with this id or name. An id takes precedence.
@@ -31,7 +31,7 @@ export function pickNamed<Item extends Named>(
 function missing(items: readonly Named[], wanted: string, { item, list }: { item: string; list: string }): string {
   const start = `There is no ${item} with the id or name "${wanted}"`
   if (items.length === 0) return `${start}. There are no ${item}s yet.`
-  if (items.length > MOST_NAMED) {
+  if (items.length > MAX_NAMED) {
     const names = items.map(({ name }) => name)
     return `${start}${suggestion(wanted, names) || '.'} See: homeport ${list}.`
   }

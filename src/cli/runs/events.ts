@@ -5,7 +5,7 @@ import {
   listAwaitedEvents,
   listNotifiedEvents,
   listWaiters,
-  MOST_WAITERS_OF_PAGE,
+  MAX_WAITERS_OF_PAGE,
   type NotifiedEventSchema,
   notifyEvent,
   WAITERS_COUNT,
@@ -34,7 +34,7 @@ export const waitersCommand = remote<WaitersOptions, [string?]>({
   summary: 'list the runs that wait for an event, or the events that runs wait for',
   args: [['[event]', 'id of the event (default: all events)']],
   flags: (command) =>
-    pageFlags(command.option('--prefix <text>', 'only events whose id begins with this text'), MOST_EVENTS),
+    pageFlags(command.option('--prefix <text>', 'only events whose id begins with this text'), MAX_EVENTS),
   examples: ['homeport runs waiters', 'homeport runs waiters --prefix paid-', 'homeport runs waiters paid-42'],
   run: async (session, options, eventId) =>
     eventId === undefined ? showEvents(session, options) : showWaiters(session, eventId, options),
@@ -42,7 +42,7 @@ export const waitersCommand = remote<WaitersOptions, [string?]>({
 
 async function showEvents({ api, io, show, say }: Session, options: WaitersOptions): Promise<void> {
   const { prefix, cursor, count } = options
-  const query = given({ prefix, cursor, count: Math.min(count, MOST_EVENTS) })
+  const query = given({ prefix, cursor, count: Math.min(count, MAX_EVENTS) })
   const { events, ...page } = await api.call(listAwaitedEvents, { query })
   const columns: Column<AwaitedEvent>[] = [
     { title: 'EVENT', cuts: true, value: (one) => one.eventId },
@@ -56,7 +56,7 @@ async function showEvents({ api, io, show, say }: Session, options: WaitersOptio
 
 async function showWaiters({ api, io, show, say }: Session, eventId: string, options: WaitersOptions): Promise<void> {
   const { count, cursor } = options
-  const headers = given({ [WAITERS_COUNT]: String(Math.min(count, MOST_WAITERS_OF_PAGE)), [WAITERS_CURSOR]: cursor })
+  const headers = given({ [WAITERS_COUNT]: String(Math.min(count, MAX_WAITERS_OF_PAGE)), [WAITERS_CURSOR]: cursor })
   const answer = await api.send(listWaiters, { params: { eventId: encodeURIComponent(eventId) }, headers })
   const waiters = parsed(listWaiters.success.body, answer.value)
   const next = answer.headers.get(WAITERS_CURSOR)
@@ -82,7 +82,7 @@ interface EventOptions {
   readonly cursor?: string
 }
 
-const MOST_EVENTS = 100
+const MAX_EVENTS = 100
 
 /** `homeport runs events`. */
 export const eventsCommand = remote<EventOptions, [string?]>({
@@ -96,7 +96,7 @@ export const eventsCommand = remote<EventOptions, [string?]>({
   },
   examples: ['homeport runs events', 'homeport runs events paid-42', 'homeport runs events --outcome nobody'],
   run: async ({ api, io, show }, { prefix, outcome, count, cursor }, eventId) => {
-    const query = given({ prefix, outcome, cursor, eventId, count: Math.min(count, MOST_EVENTS) })
+    const query = given({ prefix, outcome, cursor, eventId, count: Math.min(count, MAX_EVENTS) })
     const page = await api.call(listNotifiedEvents, { query })
     const columns: Column<NotifiedEvent>[] = [
       { title: 'WHEN', value: (one) => moment(one.at) },

@@ -1,7 +1,7 @@
 import { whole } from '../../contract/words/figures.js'
 import { RUN_WORDS, WAIT_WORDS } from '../../contract/words/states.js'
 import {
-  MOST_SORTED,
+  MAX_SORTED,
   RUN_SORTS,
   type RunSort,
   type SortDirection,
@@ -78,7 +78,7 @@ function orderOf({ sort, reverse }: ListOptions): { sort?: RunSort; direction?: 
 /** The line below a list that does not contain all runs, because there were too many to sort. */
 function sortedText({ sortedFrom }: { sortedFrom?: number }): string {
   if (sortedFrom === undefined) return ''
-  const since = `the newest ${whole(MOST_SORTED)}, created since ${moment(sortedFrom)}`
+  const since = `the newest ${whole(MAX_SORTED)}, created since ${moment(sortedFrom)}`
   return `Sorted runs: ${since}. The older ones: --to ${sortedFrom - 1}\n`
 }
 

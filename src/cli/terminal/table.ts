@@ -25,7 +25,7 @@ export const stateColumn = <Row>(wordOf: (row: Row) => StateWord, title = 'STATE
 /** Space between two columns. */
 const GAP = '  '
 /** The minimum width of a cut column. */
-const LEAST_WIDTH = 8
+const MIN_WIDTH = 8
 
 /**
  * A table with a header. On a terminal, the widest columns that may be cut are cut until a row fits into a line. In a pipe
@@ -63,7 +63,7 @@ function fittingColumns<Row>(
 ): readonly Column<Row>[] {
   const least = columns.map(({ title, value, cuts }) => {
     const width = Math.max(widthOf(title), ...rows.map((row) => widthOf(printable(String(value(row) ?? '')))))
-    return cuts === true ? Math.min(width, LEAST_WIDTH) : width
+    return cuts === true ? Math.min(width, MIN_WIDTH) : width
   })
   const isNeeded = least.reduce((sum, width) => sum + width, GAP.length * (columns.length - 1)) > available
   const last = columns.findLastIndex(({ isExtra }) => isExtra)
@@ -98,7 +98,7 @@ function fitWidths(
   const total = () => fitted.reduce((sum, width) => sum + width, GAP.length * (fitted.length - 1))
   while (total() > available) {
     const widest = Math.max(...fitted.filter((_, index) => cuts[index]))
-    if (widest <= LEAST_WIDTH) break
+    if (widest <= MIN_WIDTH) break
     const at = fitted.findIndex((width, index) => cuts[index] && width === widest)
     fitted[at] = widest - 1
   }

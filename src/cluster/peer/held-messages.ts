@@ -1,7 +1,7 @@
-import { MOST_HELD_BYTES, MOST_MESSAGES } from './protocol.js'
+import { MAX_HELD_BYTES, MAX_MESSAGES } from './protocol.js'
 
 /** Most bytes that a node holds for the messages of all connections. */
-const MOST_TOTAL_BYTES = 8 * MOST_HELD_BYTES
+const MAX_TOTAL_BYTES = 8 * MAX_HELD_BYTES
 /** A connection may hold this much even while others hold the most, so that their nodes cannot keep this one from working. */
 const ALWAYS_BYTES = 256 * 1024
 
@@ -27,7 +27,7 @@ export class HeldMessages {
   begin(key: object): HeldMessage | undefined {
     const connection = this.#connections.get(key) ?? { messages: 0, bytes: 0 }
     this.#connections.set(key, connection)
-    if (connection.messages >= MOST_MESSAGES) return undefined
+    if (connection.messages >= MAX_MESSAGES) return undefined
     connection.messages++
     let ownBytes = 0
     return {
@@ -47,7 +47,7 @@ export class HeldMessages {
   }
 
   #mayHold(ofConnection: number, more: number): boolean {
-    if (ofConnection > MOST_HELD_BYTES) return false
-    return ofConnection <= ALWAYS_BYTES || this.#totalBytes + more <= MOST_TOTAL_BYTES
+    if (ofConnection > MAX_HELD_BYTES) return false
+    return ofConnection <= ALWAYS_BYTES || this.#totalBytes + more <= MAX_TOTAL_BYTES
   }
 }

@@ -9,9 +9,9 @@ import { type HeldMessage, HeldMessages } from './held-messages.js'
 import {
   FORMAT,
   HEADERS,
+  MAX_BODY_BYTES,
+  MAX_STREAMS,
   MEMORY_MB,
-  MOST_BODY_BYTES,
-  MOST_STREAMS,
   PATH,
   PEER_NAME,
   STATUS,
@@ -60,7 +60,7 @@ export class PeerClient {
   async request({ advertise, incarnation }: PeerAddress, topic: string, payload: unknown, timeoutMs: number) {
     if (this.#isClosed) throw new Error('the link between nodes is closed')
     const body = JSON.stringify(payload ?? null)
-    if (body.length > MOST_BODY_BYTES) throw new Error(`a message to a node is too large: ${body.length} characters`)
+    if (body.length > MAX_BODY_BYTES) throw new Error(`a message to a node is too large: ${body.length} characters`)
     const headers = { ...this.#headers(PATH + topic, incarnation), 'content-type': 'application/json' }
     return this.#to(advertise, 'messages').ask(headers, body, timeoutMs)
   }
@@ -137,7 +137,7 @@ class Connection {
   }
 
   async tunnel(headers: IncomingHttpHeaders, head: TunnelHead): Promise<ByteStream> {
-    if (this.#inFlight >= MOST_STREAMS) throw new Error(`too many requests to the node at ${this.#address}`)
+    if (this.#inFlight >= MAX_STREAMS) throw new Error(`too many requests to the node at ${this.#address}`)
     const stream = this.#opened().request(headers)
     this.#usedAtMs = performance.now()
     this.#inFlight++
@@ -265,7 +265,7 @@ function exchange(stream: ClientHttp2Stream, { clock, body, timeoutMs, message }
     })
     stream.on('data', (chunk: Buffer) => {
       bytes += chunk.length
-      if (bytes > MOST_BODY_BYTES) stream.destroy(new Error('the answer is too large'))
+      if (bytes > MAX_BODY_BYTES) stream.destroy(new Error('the answer is too large'))
       else if (!message.hold(chunk.length)) stream.destroy(new Error('the node answers too much at a time'))
       else chunks.push(chunk)
     })

@@ -12,9 +12,9 @@ import { createPeerLink } from './index.js'
 import {
   FORMAT,
   HEADERS,
-  MOST_BODY_BYTES,
-  MOST_HELD_BYTES,
-  MOST_MESSAGES,
+  MAX_BODY_BYTES,
+  MAX_HELD_BYTES,
+  MAX_MESSAGES,
   PATH,
   PEER_NAME,
   READ_WITHIN_MS,
@@ -42,7 +42,7 @@ async function startLink(
 const at = (link: PeerLink, incarnation: number) => ({ incarnation, advertise: `127.0.0.1:${link.port}` })
 
 /** Messages that fit into what one connection may hold. */
-const MOST_LARGE = MOST_HELD_BYTES / MOST_BODY_BYTES
+const MAX_LARGE = MAX_HELD_BYTES / MAX_BODY_BYTES
 
 /** A node with valid credentials whose program sends and reads as the test says. */
 async function faultyNode(store: Store, port: number) {
@@ -81,7 +81,7 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
   })
 
   it('that sends much or reads nothing fills little memory, and the others are served', async () => {
-    const large = Buffer.alloc(MOST_BODY_BYTES - 100, 'x')
+    const large = Buffer.alloc(MAX_BODY_BYTES - 100, 'x')
     // Answers have less time than usual to be read, bodies more to arrive.
     const timed: Clock = {
       ...systemClock,
@@ -93,18 +93,18 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
 
     // Answers that it does not read are kept for a while only.
     const reader = await faultyNode(store, other.port)
-    for (let sent = 0; sent < MOST_LARGE + 3; sent++) reader.begin().end('1')
-    await waitFor(() => reader.count(200) === MOST_LARGE && reader.count(503) === 3, {
+    for (let sent = 0; sent < MAX_LARGE + 3; sent++) reader.begin().end('1')
+    await waitFor(() => reader.count(200) === MAX_LARGE && reader.count(503) === 3, {
       what: 'the surplus to be refused',
     })
     await works()
     const again = () =>
-      reader.begin().end('1') && waitFor(() => reader.count(200) > MOST_LARGE, { what: '', deadlineMs: 1_000 })
+      reader.begin().end('1') && waitFor(() => reader.count(200) > MAX_LARGE, { what: '', deadlineMs: 1_000 })
     await waitFor(again, { what: 'the unread answers to be dropped' })
 
     // Of bodies that do not end, only some are kept.
     const sender = await faultyNode(store, other.port)
-    for (let sent = 0; sent < MOST_LARGE + 3; sent++) sender.begin().write(large)
+    for (let sent = 0; sent < MAX_LARGE + 3; sent++) sender.begin().write(large)
     await waitFor(() => sender.count('ended') === 3, { what: 'the surplus to be ended' })
     await works()
   })
@@ -119,24 +119,24 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
     }
     const [one, other] = [await startLink(store, 1), await startLink(store, 2, answer)]
     const node = await faultyNode(store, other.port)
-    const given = Array.from({ length: MOST_MESSAGES }, () => node.begin().end('1'))
-    await waitFor(() => begun === MOST_MESSAGES, { what: 'the messages' })
+    const given = Array.from({ length: MAX_MESSAGES }, () => node.begin().end('1'))
+    await waitFor(() => begun === MAX_MESSAGES, { what: 'the messages' })
     for (const stream of given) stream.close(constants.NGHTTP2_CANCEL)
-    await waitFor(() => node.count('ended') === MOST_MESSAGES, { what: 'the messages to be given up' })
+    await waitFor(() => node.count('ended') === MAX_MESSAGES, { what: 'the messages to be given up' })
     node.begin().end('1')
-    await waitFor(() => node.count(503) === 1 || begun > MOST_MESSAGES, { what: 'one more to be refused' })
-    expect(begun).toBe(MOST_MESSAGES)
+    await waitFor(() => node.count(503) === 1 || begun > MAX_MESSAGES, { what: 'one more to be refused' })
+    expect(begun).toBe(MAX_MESSAGES)
     expect(await one.request(at(other, 2), 'hello', 'you', 5_000)).toBe('you')
     finish()
-    const again = () => node.begin().end('1') && waitFor(() => begun > MOST_MESSAGES, { what: '', deadlineMs: 1_000 })
+    const again = () => node.begin().end('1') && waitFor(() => begun > MAX_MESSAGES, { what: '', deadlineMs: 1_000 })
     await waitFor(again, { what: 'messages to be accepted again' })
   })
 
   it('that does not answer fills little memory', async () => {
     const one = await startLink(store, 1)
     const silent = await startLink(store, 2, () => new Promise(() => undefined))
-    const large = 'x'.repeat(MOST_BODY_BYTES - 2)
-    const asked = Array.from({ length: MOST_LARGE + 3 }, () => one.request(at(silent, 2), 'hello', large, 100))
+    const large = 'x'.repeat(MAX_BODY_BYTES - 2)
+    const asked = Array.from({ length: MAX_LARGE + 3 }, () => one.request(at(silent, 2), 'hello', large, 100))
     const reasons = (await Promise.allSettled(asked)).map((one) => one.status === 'rejected' && String(one.reason))
     expect(reasons.filter((reason) => String(reason).includes('too many messages'))).toHaveLength(3)
   })

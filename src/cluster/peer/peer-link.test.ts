@@ -17,7 +17,7 @@ import { describeOnStore } from '../../store/testing/index.js'
 import { createLogger } from '../../telemetry/index.js'
 import type { OnPeerRequest, OnTunnel, PeerLink } from '../peer-link.js'
 import { createPeerLink } from './index.js'
-import { MOST_BODY_BYTES, PEER_NAME } from './protocol.js'
+import { MAX_BODY_BYTES, PEER_NAME } from './protocol.js'
 
 const logger = createLogger({ level: 'silent' })
 const closing: (() => unknown)[] = []
@@ -145,7 +145,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
       stream.on('error', () => undefined)
       const far = accepted.pop()
       if (!far) throw new Error('no stream')
-      for (const each of [stream, far]) while (each.writableLength < MOST_BODY_BYTES) each.write(Buffer.alloc(65_536))
+      for (const each of [stream, far]) while (each.writableLength < MAX_BODY_BYTES) each.write(Buffer.alloc(65_536))
       await waitFor(() => stream.readableLength > 0 && far.readableLength > 0, { what: 'bytes at both ends' })
       const isClosed = new Promise((resolve) => (end === 'one' ? far : stream).once('close', resolve))
       if (end === 'one') stream.destroy()
@@ -205,8 +205,8 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
 
   it('refuses large messages and answers', async () => {
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, async () => 'x'.repeat(MOST_BODY_BYTES + 1))
-    const large = 'x'.repeat(MOST_BODY_BYTES)
+    const other = await startLink(store, 2, async () => 'x'.repeat(MAX_BODY_BYTES + 1))
+    const large = 'x'.repeat(MAX_BODY_BYTES)
     await expect(one.request(at(other, 2), 'large', large, 5_000)).rejects.toThrow('too large')
     await expect(one.request(at(other, 2), 'small', 'x', 5_000)).rejects.toThrow('the node answered 413')
   })

@@ -18,9 +18,9 @@ import { type HeldMessage, HeldMessages } from './held-messages.js'
 import {
   FORMAT,
   HEADERS,
+  MAX_BODY_BYTES,
+  MAX_STREAMS,
   MEMORY_MB,
-  MOST_BODY_BYTES,
-  MOST_STREAMS,
   PATH,
   READ_WITHIN_MS,
   STATUS,
@@ -29,15 +29,15 @@ import {
 } from './protocol.js'
 
 /** Most unfinished handshakes, and the longest time of each, which limit what unauthenticated clients can use. */
-const MOST_HANDSHAKES = 64
+const MAX_HANDSHAKES = 64
 const HANDSHAKE_TIMEOUT_MS = 3_000
 /** 512 connections of nodes, and the unfinished handshakes. */
-const MOST_CONNECTIONS = 512 + MOST_HANDSHAKES
+const MAX_CONNECTIONS = 512 + MAX_HANDSHAKES
 const BODY_TIMEOUT_MS = 10_000
 /** How often connections are checked for silence. */
 const LOOK_EVERY_MS = 10_000
 /** After this many checks without a new byte, the other node is considered gone. */
-const MOST_SILENT_LOOKS = 3
+const MAX_SILENT_LOOKS = 3
 
 /** What was received over a connection so far. */
 interface Heard {
@@ -77,7 +77,7 @@ export class PeerServer {
   constructor(deps: PeerServerDeps) {
     this.#deps = deps
     this.#limiter = new ConnectionLimiter({
-      most: MOST_HANDSHAKES,
+      most: MAX_HANDSHAKES,
       onUnauthenticatedClosed: (connections) => deps.logger.warn('peer_strangers_closed', { connections }),
     })
     this.#server = createSecureServer({
@@ -87,11 +87,11 @@ export class PeerServer {
       ALPNProtocols: ['h2'],
       allowHTTP1: false,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
-      settings: { maxConcurrentStreams: MOST_STREAMS, enablePush: false, initialWindowSize: WINDOW_BYTES.stream },
+      settings: { maxConcurrentStreams: MAX_STREAMS, enablePush: false, initialWindowSize: WINDOW_BYTES.stream },
       maxSessionMemory: MEMORY_MB,
     })
     this.#server.on('session', (session) => this.#greet(session))
-    this.#server.maxConnections = MOST_CONNECTIONS
+    this.#server.maxConnections = MAX_CONNECTIONS
     this.#server.on('connection', (socket: Socket) => this.#admit(socket))
     this.#server.on('secureConnection', (socket) => this.#limiter.markAuthenticated(socket))
     this.#server.on('stream', (stream, headers) => void this.#serve(stream, headers))
@@ -130,7 +130,7 @@ export class PeerServer {
       for (const [session, heard] of this.#sessions) {
         const { bytesRead: bytes } = session.socket
         const silentLooks = bytes === heard.bytes ? heard.silentLooks + 1 : 0
-        if (silentLooks >= MOST_SILENT_LOOKS) session.destroy(new Error('the node does not answer'))
+        if (silentLooks >= MAX_SILENT_LOOKS) session.destroy(new Error('the node does not answer'))
         else this.#sessions.set(session, { bytes, silentLooks })
       }
       this.#lookLater()
@@ -188,7 +188,7 @@ export class PeerServer {
     if (!request) return end(stream, STATUS.malformed)
     try {
       const answer = JSON.stringify((await this.#deps.onRequest(request)) ?? null)
-      if (answer.length > MOST_BODY_BYTES) end(stream, STATUS.tooLarge)
+      if (answer.length > MAX_BODY_BYTES) end(stream, STATUS.tooLarge)
       else if (message.hold(answer.length)) end(stream, STATUS.ok, answer)
       else end(stream, STATUS.notServing)
     } catch (error) {
@@ -208,7 +208,7 @@ export class PeerServer {
     if (!path.startsWith(PATH) && !path.startsWith(TUNNEL_PATH)) return STATUS.malformed
     if (headers[HEADERS.format] !== FORMAT) return STATUS.otherFormat
     if (Number(headers[HEADERS.to]) !== this.#deps.incarnation()) return STATUS.otherLife
-    if (Number(headers['content-length'] ?? 0) > MOST_BODY_BYTES) return STATUS.tooLarge
+    if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) return STATUS.tooLarge
     return undefined
   }
 }
@@ -231,7 +231,7 @@ async function bodyOf(stream: ServerHttp2Stream, message: HeldMessage): Promise<
   try {
     for await (const chunk of stream) {
       bytes += (chunk as Buffer).length
-      if (bytes > MOST_BODY_BYTES) return 'too large'
+      if (bytes > MAX_BODY_BYTES) return 'too large'
       if (!message.hold((chunk as Buffer).length)) return undefined
       chunks.push(chunk as Buffer)
     }

@@ -8,11 +8,11 @@ export const FORMAT = '1'
 /** The name in every node's certificate. A node is authenticated by its signer, not by its address. */
 export const PEER_NAME = 'node.homeport.internal'
 /** Longest body, bytes, in both directions. */
-export const MOST_BODY_BYTES = 4 * 2 ** 20
+export const MAX_BODY_BYTES = 4 * 2 ** 20
 /** Most messages of one connection that a node works on at a time. */
-export const MOST_MESSAGES = 1_000
+export const MAX_MESSAGES = 1_000
 /** Most bytes of messages and answers that a node holds for one connection: the largest 8 at a time. */
-export const MOST_HELD_BYTES = 8 * MOST_BODY_BYTES
+export const MAX_HELD_BYTES = 8 * MAX_BODY_BYTES
 /** A node reads an answer within this time. */
 export const READ_WITHIN_MS = 15_000
 /** Path of a message, before its topic. */
@@ -37,7 +37,7 @@ export const WINDOW_BYTES = { stream: 2 ** 20, connection: 2 ** 24 } as const
 /** Memory that one connection may use, megabytes. */
 export const MEMORY_MB = 256
 /** Most concurrent streams of one connection. */
-export const MOST_STREAMS = 10_000
+export const MAX_STREAMS = 10_000
 /** Status of an answer. */
 export const STATUS = {
   ok: 200,

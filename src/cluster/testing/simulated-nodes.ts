@@ -43,7 +43,7 @@ const FAULTS_UNTIL_MS = 40_000
 const QUIET_MS = 25_000
 const NODES = 3
 /** 5 s measured by a clock that runs 8 % fast. */
-const LEAST_SILENCE_MS = 4_600
+const MIN_SILENCE_MS = 4_600
 
 /**
  * Nodes on one store in virtual time, all from one seed: the decisions of the cluster with slow calls, lost replies, pauses,
@@ -250,7 +250,7 @@ export class SimulatedNodes {
       row.state = 'dead'
       this.declaredDead++
       const silenceMs = this.#now - row.beatenAt
-      if (silenceMs < LEAST_SILENCE_MS) this.#fail(`node ${incarnation} is dead ${silenceMs} ms after a beat`)
+      if (silenceMs < MIN_SILENCE_MS) this.#fail(`node ${incarnation} is dead ${silenceMs} ms after a beat`)
     }
     this.#call(node, apply, doNothing, doNothing)
   }

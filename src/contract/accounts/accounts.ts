@@ -11,16 +11,16 @@ export type TeamRole = (typeof TEAM_ROLES)[number]
 export const ASSIGNABLE_ROLES = ['admin', 'dev', 'finance'] as const
 
 /** Most teams that one person may own (reference redis 1.10). */
-export const MOST_OWNED_TEAMS = 5
+export const MAX_OWNED_TEAMS = 5
 
 /** Most members of a team: every node has the members of all teams in memory, and reads them at each change. */
-export const MOST_MEMBERS = 1_000
+export const MAX_MEMBERS = 1_000
 
 /** Most API keys of an account or team (reference redis 1.1). */
-export const MOST_API_KEYS = 37
+export const MAX_API_KEYS = 37
 
 /** Longest name of a team or key, characters. */
-export const LONGEST_LABEL = 64
+export const MAX_LABEL_LENGTH = 64
 
 const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
@@ -35,7 +35,7 @@ export const EMAIL = '^[^\\s\\p{Cc}\\p{Cs}@:]+@[^\\s\\p{Cc}\\p{Cs}@:]+$'
 export const label = (description: string) =>
   Type.String({
     minLength: 1,
-    maxLength: LONGEST_LABEL,
+    maxLength: MAX_LABEL_LENGTH,
     pattern: VISIBLE,
     [PATTERN_IN_WORDS]: 'must have at least one visible character, no control characters and no lone surrogates',
     description,
@@ -88,7 +88,7 @@ export const listTeams = endpoint({
 })
 
 const CreateTeamSchema = Type.Object({
-  team_name: label(`Name of the team, at most ${LONGEST_LABEL} characters; names need not be unique.`),
+  team_name: label(`Name of the team, at most ${MAX_LABEL_LENGTH} characters; names need not be unique.`),
   copy_cc: yesNo('Stored and returned. It has no effect: Homeport takes no payments.'),
 })
 
@@ -105,7 +105,7 @@ export const createTeam = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Create a team',
-  description: `Creates a team with you as its owner. One person may own ${MOST_OWNED_TEAMS} teams.`,
+  description: `Creates a team with you as its owner. One person may own ${MAX_OWNED_TEAMS} teams.`,
   body: { kind: 'json', schema: CreateTeamSchema },
   success: { status: 200, description: 'The new team.', body: TeamSchema },
   errors: ['team_key_refused', 'team_limit', 'store_unavailable'],
@@ -167,7 +167,7 @@ export const addTeamMember = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Add a member to a team',
-  description: `Only the owner and admins may add members, ${MOST_MEMBERS} at most. The e-mail need not belong to an account on this server: such a member uses keys of the team. To change a role, remove the member and add them again.`,
+  description: `Only the owner and admins may add members, ${MAX_MEMBERS} at most. The e-mail need not belong to an account on this server: such a member uses keys of the team. To change a role, remove the member and add them again.`,
   body: { kind: 'json', schema: AddMemberSchema },
   success: { status: 200, description: 'The new member.', body: TeamMemberSchema },
   errors: ['team_not_found', 'team_forbidden', 'member_exists', 'team_member_limit', 'store_unavailable'],
@@ -199,13 +199,13 @@ export const removeTeamMember = endpoint({
 })
 
 /** Longest lifetime of a key or token that expires, seconds. */
-export const LONGEST_LIFETIME_S = 10 * 365 * 86_400
+export const MAX_LIFETIME_S = 10 * 365 * 86_400
 
 /** `expires_in` of the creation of a key or token. */
 export const expiresIn = Type.Optional(
   Type.Integer({
     minimum: 1,
-    maximum: LONGEST_LIFETIME_S,
+    maximum: MAX_LIFETIME_S,
     description: 'Seconds until the key or token expires. Default: it does not expire.',
   }),
 )
@@ -266,7 +266,7 @@ export const listApiKeys = endpoint({
 // Unknown fields are refused: a misspelt `read_only` must not create a key with write access.
 const CreateApiKeySchema = Type.Object(
   {
-    name: label(`Name of the key, at most ${LONGEST_LABEL} characters, unique in its account or team.`),
+    name: label(`Name of the key, at most ${MAX_LABEL_LENGTH} characters, unique in its account or team.`),
     read_only: Type.Optional(yesNo('Whether the key can only read. Default: false.')),
     team_id: Type.Optional(text('Create a key of this team.')),
     member_email: Type.Optional(
@@ -290,7 +290,7 @@ export const createApiKey = endpoint({
   auth: 'basic',
   access: 'write',
   summary: 'Create an API key',
-  description: `A key has access to your account, or to one team with the role of the member who uses it. Only this response has its secret. An account or team may have ${MOST_API_KEYS} keys.`,
+  description: `A key has access to your account, or to one team with the role of the member who uses it. Only this response has its secret. An account or team may have ${MAX_API_KEYS} keys.`,
   body: { kind: 'json', schema: CreateApiKeySchema },
   success: { status: 200, description: 'The key with its secret.', body: NewApiKeySchema },
   errors: [

@@ -4,7 +4,7 @@
 export const AUDIT_KEPT_SECONDS = 182 * 24 * 60 * 60
 
 /** Most entries of one page of the audit log. */
-export const MOST_AUDIT_ENTRIES = 1000
+export const MAX_AUDIT_ENTRIES = 1000
 
 /** Most entries of the audit log that one request searches. */
-export const MOST_AUDIT_SEARCHED = 20_000
+export const MAX_AUDIT_SEARCHED = 20_000

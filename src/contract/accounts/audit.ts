@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { searchFilter } from '../search.js'
 import { whole } from '../words/figures.js'
-import { MOST_AUDIT_ENTRIES, MOST_AUDIT_SEARCHED } from './audit-limits.js'
+import { MAX_AUDIT_ENTRIES, MAX_AUDIT_SEARCHED } from './audit-limits.js'
 
 /**
  * All actions of the audit log with their numbers. Clients depend on the number of `Delete Team` only (reference redis
@@ -131,13 +131,13 @@ const AuditQuery = Type.Object({
   limit: Type.Optional(
     Type.Integer({
       minimum: 1,
-      maximum: MOST_AUDIT_ENTRIES,
-      description: `Entries per page. Default: ${MOST_AUDIT_ENTRIES}.`,
+      maximum: MAX_AUDIT_ENTRIES,
+      description: `Entries per page. Default: ${MAX_AUDIT_ENTRIES}.`,
     }),
   ),
   before: Type.Optional(text('`log_id` of the last entry of the previous page; only older entries are returned.')),
   search: searchFilter(
-    `Entries whose action, actor, entity, source or notes contain this text. One request searches ${whole(MOST_AUDIT_SEARCHED)} entries: the newest ones, or those before \`before\`. If there are older entries, send the response header \`${SEARCHED_TO}\` as \`before\` to continue; \`${SEARCHED_TO_TIME}\` has the time of that entry, Unix seconds`,
+    `Entries whose action, actor, entity, source or notes contain this text. One request searches ${whole(MAX_AUDIT_SEARCHED)} entries: the newest ones, or those before \`before\`. If there are older entries, send the response header \`${SEARCHED_TO}\` as \`before\` to continue; \`${SEARCHED_TO_TIME}\` has the time of that entry, Unix seconds`,
   ),
 })
 

@@ -1,15 +1,15 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, noFields, ok, QUEUE_TOKEN_SCOPES } from '../endpoint.js'
-import { expiresIn, LONGEST_LABEL, LONGEST_LIFETIME_S, label, NewApiKeySchema } from './accounts.js'
+import { expiresIn, label, MAX_LABEL_LENGTH, MAX_LIFETIME_S, NewApiKeySchema } from './accounts.js'
 
 /** Most named queue tokens of an account or team. */
-export const MOST_QUEUE_TOKENS = 50
+export const MAX_QUEUE_TOKENS = 50
 /** Longest overlap of a rotation: the time for which the old secret is accepted beside the new one, seconds. */
-export const LONGEST_OVERLAP_S = 30 * 86_400
+export const MAX_OVERLAP_S = 30 * 86_400
 /** Overlap of a rotation whose request names none, seconds. */
 export const DEFAULT_OVERLAP_S = 86_400
 /** Longest name of a queue or flow-control key. */
-const LONGEST_SCOPE_NAME = 512
+const MAX_SCOPE_NAME_LENGTH = 512
 
 const text = (description: string) => Type.String({ description })
 
@@ -18,14 +18,14 @@ const RotateSchema = Type.Object(
     overlap: Type.Optional(
       Type.Integer({
         minimum: 0,
-        maximum: LONGEST_OVERLAP_S,
+        maximum: MAX_OVERLAP_S,
         description: `Seconds for which the old secret is still accepted; 0: it is refused at once. Default: ${DEFAULT_OVERLAP_S}.`,
       }),
     ),
     expires_in: Type.Optional(
       Type.Integer({
         minimum: 1,
-        maximum: LONGEST_LIFETIME_S,
+        maximum: MAX_LIFETIME_S,
         description: 'Seconds from now until it expires; only for a key or token that expires. Default: unchanged.',
       }),
     ),
@@ -116,13 +116,17 @@ export const listQueueTokens = endpoint({
 // Unknown fields are refused: a misspelt `scope` must not create a token that may do everything.
 const CreateQueueTokenSchema = Type.Object(
   {
-    name: label(`Name of the token, at most ${LONGEST_LABEL} characters, unique in its account or team.`),
+    name: label(`Name of the token, at most ${MAX_LABEL_LENGTH} characters, unique in its account or team.`),
     scope: Type.Optional(Type.Enum([...QUEUE_TOKEN_SCOPES], { description: 'What it may do. Default: `all`.' })),
     queue: Type.Optional(
-      Type.String({ minLength: 1, maxLength: LONGEST_SCOPE_NAME, description: 'The queue of the scope `queue`.' }),
+      Type.String({ minLength: 1, maxLength: MAX_SCOPE_NAME_LENGTH, description: 'The queue of the scope `queue`.' }),
     ),
     flow_control_key: Type.Optional(
-      Type.String({ minLength: 1, maxLength: LONGEST_SCOPE_NAME, description: 'The key of the scope `flow_control`.' }),
+      Type.String({
+        minLength: 1,
+        maxLength: MAX_SCOPE_NAME_LENGTH,
+        description: 'The key of the scope `flow_control`.',
+      }),
     ),
     expires_in: expiresIn,
     team_id: Type.Optional(text('Create a token of this team.')),
@@ -141,7 +145,7 @@ export const createQueueToken = endpoint({
   path: '/v2/queue-tokens',
   access: 'write',
   summary: 'Create a queue token',
-  description: `Only this response contains the secret. An account or team may have ${MOST_QUEUE_TOKENS} tokens. In a team, only the owner and admins may create tokens, because a token belongs to no member.`,
+  description: `Only this response contains the secret. An account or team may have ${MAX_QUEUE_TOKENS} tokens. In a team, only the owner and admins may create tokens, because a token belongs to no member.`,
   body: { kind: 'json', schema: CreateQueueTokenSchema },
   success: { status: 200, description: 'The token with its secret.', body: NewQueueTokenSchema },
   errors: ['team_not_found', 'team_forbidden', 'queue_token_limit', 'queue_token_name_taken', 'store_unavailable'],

@@ -3,11 +3,11 @@ import { endpoint, noFields, ok, PATTERN_IN_WORDS } from '../endpoint.js'
 import { EMAIL } from './accounts.js'
 
 /** Most databases that the limit of an account may allow. */
-export const MOST_DATABASES = 1_000_000
+export const MAX_DATABASES = 1_000_000
 /** Most messages a day that the limit of an account may allow. */
-export const MOST_DAILY_MESSAGES = 1_000_000_000
+export const MAX_DAILY_MESSAGES = 1_000_000_000
 /** Longest e-mail. */
-const LONGEST_EMAIL = 254
+const MAX_EMAIL_LENGTH = 254
 
 const text = (description: string) => Type.String({ description })
 
@@ -75,7 +75,7 @@ export const listAccounts = endpoint({
 const CreateAccountSchema = Type.Object(
   {
     email: Type.String({
-      maxLength: LONGEST_EMAIL,
+      maxLength: MAX_EMAIL_LENGTH,
       pattern: EMAIL,
       [PATTERN_IN_WORDS]: 'must be an e-mail address such as ada@example.com',
       description: 'The e-mail, unique on this server.',
@@ -85,14 +85,14 @@ const CreateAccountSchema = Type.Object(
     database_limit: Type.Optional(
       Type.Integer({
         minimum: 0,
-        maximum: MOST_DATABASES,
+        maximum: MAX_DATABASES,
         description: 'Most databases of the account, and of each of its teams. Default: the limit of its type.',
       }),
     ),
     daily_messages: Type.Optional(
       Type.Integer({
         minimum: 0,
-        maximum: MOST_DAILY_MESSAGES,
+        maximum: MAX_DAILY_MESSAGES,
         description: 'Most messages a day of the account, and of each of its teams. Default: the limit of its type.',
       }),
     ),
@@ -128,8 +128,8 @@ const limit = (maximum: number, what: string) =>
 
 const ChangeLimitsSchema = Type.Object(
   {
-    database_limit: limit(MOST_DATABASES, 'databases'),
-    daily_messages: limit(MOST_DAILY_MESSAGES, 'messages a day'),
+    database_limit: limit(MAX_DATABASES, 'databases'),
+    daily_messages: limit(MAX_DAILY_MESSAGES, 'messages a day'),
     account_type: Type.Optional(Type.Enum([...ACCOUNT_TYPES], { description: 'Absent: unchanged.' })),
   },
   { additionalProperties: false, minProperties: 1 },

@@ -7,8 +7,8 @@ import {
   DEFAULT_GROUP_MINUTES,
   DEFAULT_HOURLY_LIMIT,
   GROUP_MINUTES,
-  MOST_ALERT_CHANNELS,
-  MOST_EXAMPLES,
+  MAX_ALERT_CHANNELS,
+  MAX_EXAMPLES,
 } from './kinds.js'
 
 /** The wire of alerts: channels, rules and the history. Times are Unix seconds. */
@@ -29,10 +29,10 @@ export const ALERT_STATUSES = ['event', 'firing', 'resolved'] as const
 export type AlertStatus = (typeof ALERT_STATUSES)[number]
 
 /** Longest URL of a channel, characters. */
-export const LONGEST_CHANNEL_URL = 2_048
+export const MAX_CHANNEL_URL_LENGTH = 2_048
 /** Longest name of a channel, and longest reason of a silence, characters. */
-export const LONGEST_ALERT_TEXT = 200
-const LARGEST_PAGE = 100
+export const MAX_ALERT_TEXT_LENGTH = 200
+const MAX_PAGE_SIZE = 100
 
 const kinds = Type.Array(kind('Name of a rule.'), {
   maxItems: ALERT_KINDS.length,
@@ -99,7 +99,7 @@ export const AlertSchema = Type.Object({
   title: text('What happened, one sentence.'),
   advice: text('What to do.'),
   count: Type.Integer({ description: 'How often it happened.' }),
-  examples: Type.Array(AlertExampleSchema, { description: `At most ${MOST_EXAMPLES} occurrences.` }),
+  examples: Type.Array(AlertExampleSchema, { description: `At most ${MAX_EXAMPLES} occurrences.` }),
   first_at: seconds('When it happened first.'),
   last_at: seconds('When it happened last.'),
   state: Type.Enum([...ALERT_STATES], {
@@ -146,10 +146,10 @@ export const listAlertChannels = endpoint({
 })
 
 const channelFields = {
-  name: written('Name of the channel.', LONGEST_ALERT_TEXT),
+  name: written('Name of the channel.', MAX_ALERT_TEXT_LENGTH),
   url: Type.String({
     minLength: 1,
-    maxLength: LONGEST_CHANNEL_URL,
+    maxLength: MAX_CHANNEL_URL_LENGTH,
     description: 'An http or https URL. The same rules apply as for destinations of messages.',
     examples: ['https://example.com/hooks/alerts'],
   }),
@@ -185,7 +185,7 @@ export const createAlertChannel = endpoint({
   path: '/v2/alerts/channels',
   access: 'write',
   summary: 'Create an alert channel',
-  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour, ${DEFAULT_GROUP_MINUTES} minutes of grouping, notified when states end, enabled. An account or team may have ${MOST_ALERT_CHANNELS} channels.`,
+  description: `Notifications go to its URL as messages of the account's queue: signed with its signing keys and retried. Defaults: format \`json\`, all rules, ${DEFAULT_HOURLY_LIMIT} notifications an hour, ${DEFAULT_GROUP_MINUTES} minutes of grouping, notified when states end, enabled. An account or team may have ${MAX_ALERT_CHANNELS} channels.`,
   body: { kind: 'json', schema: CreateChannelSchema },
   success: { status: 200, description: 'The new channel.', body: AlertChannelSchema },
   errors: ['alert_channel_limit', 'destination_forbidden', ...writeErrors],
@@ -263,7 +263,9 @@ export const listAlertHistory = endpoint({
         description: 'The `cursor` of the previous page.',
       }),
     ),
-    count: Type.Optional(Type.Integer({ minimum: 1, maximum: LARGEST_PAGE, description: 'Most alerts. Default: 50.' })),
+    count: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE, description: 'Most alerts. Default: 50.' }),
+    ),
     kind: Type.Optional(kind('Only alerts of this rule.')),
   }),
   body: { kind: 'none' },

@@ -104,9 +104,9 @@ export const isAlertKind = (text: string): text is AlertKind => Object.hasOwn(AL
 export const ruleShape = (kind: AlertKind): AlertKindShape => ALERT_RULES[kind]
 
 /** Most channels of an account. */
-export const MOST_ALERT_CHANNELS = 20
+export const MAX_ALERT_CHANNELS = 20
 /** Most silences of an account. */
-export const MOST_SILENCES = 100
+export const MAX_SILENCES = 100
 /** How long alerts are kept in the history, days. */
 export const ALERT_HISTORY_DAYS = 30
 /** Default of `hourly_limit`: notifications that a channel gets in an hour. */
@@ -118,6 +118,6 @@ export const GROUP_MINUTES = { least: 1, most: 1_440 } as const
 /** A state that comes and goes has ended when it has been absent for this long, minutes. */
 export const CALM_MINUTES = 15
 /** Most examples that an alert keeps. */
-export const MOST_EXAMPLES = 10
+export const MAX_EXAMPLES = 10
 /** The longest silence, days. */
-export const LONGEST_SILENCE_DAYS = 366
+export const MAX_SILENCE_DAYS = 366

@@ -1,8 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, noFields, ok } from '../endpoint.js'
-import { LONGEST_ALERT_TEXT } from './alerts.js'
+import { MAX_ALERT_TEXT_LENGTH } from './alerts.js'
 import { kind, seconds, shared, storeErrors, text, writeErrors, written } from './fields.js'
-import { LONGEST_SILENCE_DAYS, MOST_SILENCES } from './kinds.js'
+import { MAX_SILENCE_DAYS, MAX_SILENCES } from './kinds.js'
 
 /** The wire of silences. Times are Unix seconds. */
 
@@ -40,9 +40,9 @@ const CreateSilenceSchema = Type.Object(
     until: Type.Integer({
       minimum: 1,
       maximum: 100_000_000_000,
-      description: `When it ends, Unix seconds: in the future, at most ${LONGEST_SILENCE_DAYS} days away.`,
+      description: `When it ends, Unix seconds: in the future, at most ${MAX_SILENCE_DAYS} days away.`,
     }),
-    reason: Type.Optional(written('The reason for the silence.', LONGEST_ALERT_TEXT)),
+    reason: Type.Optional(written('The reason for the silence.', MAX_ALERT_TEXT_LENGTH)),
   },
   { additionalProperties: false },
 )
@@ -57,7 +57,7 @@ export const createSilence = endpoint({
   path: '/v2/alerts/silences',
   access: 'write',
   summary: 'Silence alerts',
-  description: `Matching alerts are kept in the history but not sent. An account or team may have ${MOST_SILENCES} silences.`,
+  description: `Matching alerts are kept in the history but not sent. An account or team may have ${MAX_SILENCES} silences.`,
   body: { kind: 'json', schema: CreateSilenceSchema },
   success: { status: 200, description: 'The new silence.', body: SilenceSchema },
   errors: ['alert_silence_limit', ...writeErrors],

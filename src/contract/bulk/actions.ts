@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
+import { MAX_FILTER_VALUES, MAX_IDS } from '../request-limits.js'
 import {
   AcceptedAnswer,
   BulkPreview,
@@ -43,7 +43,7 @@ const texts = (description: string) =>
   Type.Union(
     [
       Type.String({ minLength: 1 }),
-      Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: MOST_FILTER_VALUES }),
+      Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: MAX_FILTER_VALUES }),
     ],
     {
       description,
@@ -61,7 +61,7 @@ export const CancelSelector = Type.Partial(
   Type.Object(
     {
       workflowRunIds: Type.Union(
-        [Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { maxItems: MOST_IDS })],
+        [Type.String({ minLength: 1 }), Type.Array(Type.String({ minLength: 1 }), { maxItems: MAX_IDS })],
         {
           description:
             'Only these runs, at most 100,000 in one request; the filters below are ignored. An empty list selects nothing.',

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { LONGEST_VALUE, MOST_FILTER_VALUES } from '../request-limits.js'
+import { MAX_FILTER_VALUES, MAX_VALUE_LENGTH } from '../request-limits.js'
 
 /**
  * Conditions that a selector may have beside the filters of the SDKs. They are tested on the items that pass the
@@ -24,14 +24,14 @@ export const MESSAGE_STANDINGS = ['held', 'delayed', 'retry', 'in-delivery'] as 
 
 const texts = (description: string) =>
   Type.Optional(
-    Type.Array(Type.String({ minLength: 1, maxLength: LONGEST_VALUE }), {
+    Type.Array(Type.String({ minLength: 1, maxLength: MAX_VALUE_LENGTH }), {
       minItems: 1,
-      maxItems: MOST_FILTER_VALUES,
+      maxItems: MAX_FILTER_VALUES,
       description,
     }),
   )
 const states = (values: readonly string[], description: string) =>
-  Type.Optional(Type.Array(Type.Enum([...values]), { minItems: 1, maxItems: MOST_FILTER_VALUES, description }))
+  Type.Optional(Type.Array(Type.Enum([...values]), { minItems: 1, maxItems: MAX_FILTER_VALUES, description }))
 const duration = (description: string) => Type.Optional(Type.String({ minLength: 1, maxLength: 40, description }))
 const attempts = (description: string) => Type.Optional(Type.Integer({ minimum: 0, description }))
 

@@ -7,7 +7,7 @@ import { count } from './answers.js'
 /** The wire of pauses of workflows, by their URL. */
 
 /** Most paused workflows of an account. */
-export const MOST_PAUSED_WORKFLOWS = 1_000
+export const MAX_PAUSED_WORKFLOWS = 1_000
 
 const workflowUrl = Type.String({
   pattern: '^[Hh][Tt][Tt][Pp][Ss]?://.',
@@ -16,7 +16,7 @@ const workflowUrl = Type.String({
 })
 
 /** Longest URL of a workflow that can be paused: a longer one would not fit into the index of its table. */
-export const LONGEST_PAUSED_URL_BYTES = 2_000
+export const MAX_PAUSED_URL_BYTES = 2_000
 
 const ofWorkflows = { ...shared, topic: 'Workflow runs' } as const
 
@@ -108,7 +108,7 @@ export const listPausedWorkflows = endpoint({
   cost: 'heavy',
   scopes: ['read'],
   summary: 'List paused workflows',
-  description: `The paused workflows of the account, by URL. An account has at most ${MOST_PAUSED_WORKFLOWS}.`,
+  description: `The paused workflows of the account, by URL. An account has at most ${MAX_PAUSED_WORKFLOWS}.`,
   body: { kind: 'none' },
   success: {
     status: 200,

@@ -6,9 +6,9 @@ import { SELECTING_KINDS } from './selectors.js'
 /** The wire of selectors that are saved under a name. */
 
 /** Most saved selectors of an account. */
-export const MOST_SAVED_SELECTORS = 200
+export const MAX_SAVED_SELECTORS = 200
 /** Most characters of the JSON of a saved selector. */
-export const LONGEST_SAVED_SELECTOR = 16_384
+export const MAX_SAVED_SELECTOR_LENGTH = 16_384
 
 const params = Type.Object({
   name: Type.String({
@@ -44,7 +44,7 @@ export const saveSelector = endpoint({
   access: 'write',
   scopes: [],
   summary: 'Save a selector under a name',
-  description: `Saves the selector of a bulk action, or replaces the saved one. Use it as \`"selector": {"saved": "<name>"}\`. An action stores the fields of the selector, so later changes do not affect it. An account may have ${MOST_SAVED_SELECTORS} saved selectors.`,
+  description: `Saves the selector of a bulk action, or replaces the saved one. Use it as \`"selector": {"saved": "<name>"}\`. An action stores the fields of the selector, so later changes do not affect it. An account may have ${MAX_SAVED_SELECTORS} saved selectors.`,
   params,
   body: {
     kind: 'json',

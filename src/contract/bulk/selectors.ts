@@ -1,16 +1,16 @@
 import Type from 'typebox'
 import { DESTINATION_FILTERS, FILTERS } from '../queue/fields.js'
-import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
+import { MAX_FILTER_VALUES, MAX_IDS } from '../request-limits.js'
 import { RUN_DEAD_FILTERS } from '../workflow/dead-letters.js'
 import { CONDITIONS, type ItemsOf } from './conditions.js'
 
 /** The selectors of bulk actions by kind. An item must match all filters that are given. */
 
 const ids = (description: string) =>
-  Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: MOST_IDS, description }))
+  Type.Optional(Type.Array(Type.String({ minLength: 1 }), { maxItems: MAX_IDS, description }))
 const count = Type.Optional(Type.Integer({ minimum: 0, description: 'At most this many items. Absent: no limit.' }))
 const responseStatus = Type.Optional(
-  Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last response.' }),
+  Type.Array(Type.Integer(), { maxItems: MAX_FILTER_VALUES, description: 'Status of the last response.' }),
 )
 const { label, flowControlKey, callerIp, fromDate, toDate } = FILTERS
 const strict = { additionalProperties: false }

@@ -1,11 +1,11 @@
 import { type Static, Type } from 'typebox'
-import { DATABASE_STATES, DatabaseRecordSchema, LONGEST_NAME, PAYMENT_TYPES } from '../databases/databases.js'
+import { DATABASE_STATES, DatabaseRecordSchema, MAX_NAME_LENGTH, PAYMENT_TYPES } from '../databases/databases.js'
 import { PLAN_NAMES, PlanSchema } from '../databases/plans.js'
 import { PRIMARY_REGIONS } from '../databases/regions.js'
 import { endpoint } from '../endpoint.js'
 
 /** Counts stop here: this value means "this many or more". */
-export const MOST_COUNTED = 10_000
+export const MAX_COUNTED = 10_000
 
 const text = (description: string) => Type.String({ description })
 const yesNo = (description: string) => Type.Boolean({ description })
@@ -58,7 +58,7 @@ export const getConsoleSettings = endpoint({
   errors: ['store_unavailable'],
 })
 
-const CAPPED = `Counting stops at ${MOST_COUNTED}.`
+const CAPPED = `Counting stops at ${MAX_COUNTED}.`
 
 const DatabaseTallySchema = Type.Object({
   active: count('Databases that are awake.'),
@@ -171,7 +171,7 @@ const DatabaseSummarySchema = Type.Object({
 export type DatabaseSummary = Static<typeof DatabaseSummarySchema>
 
 /** Most databases of a page of `listDatabaseSummaries`. */
-export const MOST_SUMMARIES = 200
+export const MAX_SUMMARIES = 200
 
 /** What summaries can be sorted by. */
 export const SUMMARY_ORDERS = ['created', 'name', 'state', 'region', 'plan', 'size', 'requests'] as const
@@ -199,7 +199,7 @@ const SummariesQuery = Type.Object({
   ...SummaryFilters,
   search: Type.Optional(
     Type.String({
-      maxLength: LONGEST_NAME,
+      maxLength: MAX_NAME_LENGTH,
       description: 'Only databases whose name contains this text, ignoring case, or whose identifier is this text.',
     }),
   ),
@@ -213,8 +213,8 @@ const SummariesQuery = Type.Object({
   count: Type.Optional(
     Type.Integer({
       minimum: 1,
-      maximum: MOST_SUMMARIES,
-      description: `Databases per page. Default: ${MOST_SUMMARIES}.`,
+      maximum: MAX_SUMMARIES,
+      description: `Databases per page. Default: ${MAX_SUMMARIES}.`,
     }),
   ),
   cursor: Type.Optional(

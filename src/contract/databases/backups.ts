@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { endpoint, noFields, ok } from '../endpoint.js'
-import { LONGEST_NAME } from './databases.js'
+import { MAX_NAME_LENGTH } from './databases.js'
 
 /** The states of a backup (reference redis 1.9). */
 export const BACKUP_STATES = ['pending', 'completed', 'failed'] as const
@@ -87,7 +87,7 @@ export const createBackup = endpoint({
     kind: 'json',
     schema: Type.Object({
       name: Type.String({
-        description: `Name: 1 to ${LONGEST_NAME} characters after trimming, no control characters.`,
+        description: `Name: 1 to ${MAX_NAME_LENGTH} characters after trimming, no control characters.`,
       }),
     }),
   },

@@ -1,12 +1,12 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { type BodyShape, endpoint, noFields, ok } from '../endpoint.js'
 import type { ErrorCode } from '../errors/errors.js'
-import { DatabaseRecordSchema, MOST_BUDGET } from './databases.js'
+import { DatabaseRecordSchema, MAX_BUDGET } from './databases.js'
 import { PLAN_NAMES } from './plans.js'
 import { READ_REGIONS } from './regions.js'
 
 /** Most addresses and networks of one allow list. */
-export const MOST_ALLOWED_IPS = 200
+export const MAX_ALLOWED_IPS = 200
 
 /**
  * Aliases in a change of plan (reference redis 1.2): `pro` is the current plan with the production pack, `paid` the
@@ -86,7 +86,7 @@ export const enableTls = change({
 })
 
 /** Longest client CA text, characters. */
-export const MOST_CLIENT_CA_CHARACTERS = 65_536
+export const MAX_CLIENT_CA_CHARACTERS = 65_536
 
 /** Requires client certificates on the port of a database. */
 export const updateMutualTls = change({
@@ -99,7 +99,7 @@ export const updateMutualTls = change({
   body: {
     kind: 'json',
     schema: Type.Object({
-      client_ca: Type.Union([Type.String({ maxLength: MOST_CLIENT_CA_CHARACTERS }), Type.Null()], {
+      client_ca: Type.Union([Type.String({ maxLength: MAX_CLIENT_CA_CHARACTERS }), Type.Null()], {
         description: 'One or more CA certificates in PEM, or `null`.',
       }),
     }),
@@ -231,7 +231,7 @@ export const updateBudget = change({
     schema: Type.Object({
       budget: Type.Integer({
         minimum: 0,
-        maximum: MOST_BUDGET,
+        maximum: MAX_BUDGET,
         description: 'US dollars per month; 0 means no budget.',
       }),
     }),
@@ -267,7 +267,7 @@ export const updateAllowList = change({
   body: {
     kind: 'json',
     schema: Type.Object({
-      allowed_ips: Type.Union([Type.Array(Type.String(), { maxItems: MOST_ALLOWED_IPS }), Type.Null()], {
+      allowed_ips: Type.Union([Type.Array(Type.String(), { maxItems: MAX_ALLOWED_IPS }), Type.Null()], {
         description:
           'IPv4 and IPv6 addresses and networks such as `203.0.113.0/24`; replaces the old list. `null` is an empty list.',
       }),

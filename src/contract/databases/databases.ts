@@ -27,13 +27,13 @@ export const PAYMENT_TYPES = ['free', 'payg', 'pro', 'paid'] as const
 export const STORAGE_TYPES = ['bolt', 'badger', 'pebble'] as const
 
 /** Largest monthly budget, US dollars. */
-export const MOST_BUDGET = 1_000_000
+export const MAX_BUDGET = 1_000_000
 
 /** Longest name of a database, characters. */
-export const LONGEST_NAME = 128
+export const MAX_NAME_LENGTH = 128
 
 /** Longest `Idempotency-Key`, characters. */
-export const LONGEST_IDEMPOTENCY_KEY = 255
+export const MAX_IDEMPOTENCY_KEY_LENGTH = 255
 
 /** How long an `Idempotency-Key` is remembered. */
 export const IDEMPOTENCY_KEPT_MS = 24 * 60 * 60 * 1000
@@ -164,7 +164,7 @@ export type DatabaseRecord = Static<typeof DatabaseRecordSchema>
 
 /** The body of a creation (interface 4.1). Other fields are ignored. */
 export const CreateDatabaseSchema = Type.Object({
-  database_name: text(`Name: 1 to ${LONGEST_NAME} characters after trimming, no control characters.`),
+  database_name: text(`Name: 1 to ${MAX_NAME_LENGTH} characters after trimming, no control characters.`),
   platform: oneOf(PLATFORMS, 'Platform of the primary region.'),
   primary_region: oneOf(PRIMARY_REGIONS, 'Region that accepts writes.'),
   read_regions: Type.Optional(
@@ -175,7 +175,7 @@ export const CreateDatabaseSchema = Type.Object({
   ),
   plan: Type.Optional(oneOf(PLAN_NAMES, 'Default: `payg`, or `free` for an account of type free.')),
   budget: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: MOST_BUDGET, description: 'Whole US dollars per month; 0 means no budget.' }),
+    Type.Integer({ minimum: 0, maximum: MAX_BUDGET, description: 'Whole US dollars per month; 0 means no budget.' }),
   ),
   eviction: Type.Optional(yesNo('Evict least recently used keys at the size limit. Default: false.')),
   tls: Type.Optional(yesNo('Speak TLS on the Redis port. Default: the setting of the server.')),

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { LONGEST_NAME } from './databases.js'
+import { MAX_NAME_LENGTH } from './databases.js'
 
 /** A quarantine entry: files that the store does not know. */
 const QuarantineSchema = Type.Object({
@@ -25,7 +25,7 @@ export type QuarantineRecord = Static<typeof QuarantineSchema>
 const AdoptSchema = Type.Object({
   name: Type.Optional(
     Type.String({
-      description: `Name of the database or backup, 1 to ${LONGEST_NAME} characters. Default: derived from its id.`,
+      description: `Name of the database or backup, 1 to ${MAX_NAME_LENGTH} characters. Default: derived from its id.`,
     }),
   ),
   database_id: Type.Optional(

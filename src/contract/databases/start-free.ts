@@ -20,7 +20,7 @@ export const startFreeDatabase = endpoint({
   summary: 'Ask for a database without an account',
   description:
     'The tool `redis_database_start_free` calls this address without an API key. Homeport creates no databases without an account: nothing is created, and the answer names the tool that creates databases.',
-  body: { kind: 'raw', mostBytes: 1_024 },
+  body: { kind: 'raw', maxBytes: 1_024 },
   success: {
     status: 200,
     description: 'What to do instead, Markdown.',

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { LONGEST_NAME } from './databases.js'
+import { MAX_NAME_LENGTH } from './databases.js'
 
 const StoredBackupSchema = Type.Object({
   database_id: Type.String({ description: 'The database that was backed up.' }),
@@ -63,7 +63,7 @@ export const adoptStoredBackup = endpoint({
     schema: Type.Object({
       database_id: Type.String({ description: '`database_id` in object storage.' }),
       backup_id: Type.String({ description: '`backup_id` in object storage.' }),
-      name: Type.Optional(Type.String({ description: `Name of the backup, 1 to ${LONGEST_NAME} characters.` })),
+      name: Type.Optional(Type.String({ description: `Name of the backup, 1 to ${MAX_NAME_LENGTH} characters.` })),
     }),
   },
   success: {

@@ -11,7 +11,7 @@ export const QUEUE_PLANS = ['paid', 'qstash_fixed_1m', 'qstash_fixed_10m', 'qsta
 export const QUEUE_REGIONS = ['eu-central-1', 'us-east-1'] as const
 
 /** Largest monthly budget of a queue, US dollars. */
-export const MOST_QUEUE_BUDGET = 10_000
+export const MAX_QUEUE_BUDGET = 10_000
 
 const text = (description: string) => Type.String({ description })
 const integer = (description: string) => Type.Integer({ description })
@@ -192,7 +192,7 @@ export const updateQueueBudget = endpoint({
     schema: Type.Object({
       budget: Type.Integer({
         minimum: 0,
-        maximum: MOST_QUEUE_BUDGET,
+        maximum: MAX_QUEUE_BUDGET,
         description: 'US dollars a month: 20 or more, or 0 for none.',
       }),
     }),

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../request-limits.js'
+import { MAX_FILTER_VALUES, MAX_PAGE_IDS } from '../request-limits.js'
 import { searchedTo } from '../search.js'
 import { RUN_DEAD_FILTERS, RUN_DEAD_LISTING } from '../workflow/dead-letters.js'
 import { CURSOR, DeadLetter, FILTERS, RunDeadLetter } from './fields.js'
@@ -10,14 +10,14 @@ import { CURSOR, DeadLetter, FILTERS, RunDeadLetter } from './fields.js'
 const queue = { service: 'queue', topic: 'Dead letters', auth: 'bearer' } as const
 
 const idList = (description: string) =>
-  Type.Optional(Type.Array(Type.String(), { maxItems: MOST_PAGE_IDS, description }))
+  Type.Optional(Type.Array(Type.String(), { maxItems: MAX_PAGE_IDS, description }))
 
 const DEAD_FILTERS = {
   dlqIds: idList('Only these dead letters. All other filters are ignored.'),
   messageId: idList('Dead letters of these messages.'),
   ...FILTERS,
   responseStatus: Type.Optional(
-    Type.Array(Type.Integer(), { maxItems: MOST_FILTER_VALUES, description: 'Status of the last response.' }),
+    Type.Array(Type.Integer(), { maxItems: MAX_FILTER_VALUES, description: 'Status of the last response.' }),
   ),
   order: Type.Optional(
     Type.Enum(['earliestFirst', 'latestFirst'], { description: 'Order by time of failure. Default earliestFirst.' }),

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { MOST_FILTER_VALUES } from '../request-limits.js'
+import { MAX_FILTER_VALUES } from '../request-limits.js'
 
 /** Schemas that several operations of the queue share. */
 
@@ -183,7 +183,7 @@ export const MessageLog = Type.Object({
 const list = (description: string) =>
   Type.Optional(
     Type.Array(Type.String(), {
-      maxItems: MOST_FILTER_VALUES,
+      maxItems: MAX_FILTER_VALUES,
       description: `${description} Several values match any of them.`,
     }),
   )

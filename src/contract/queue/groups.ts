@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_ITEM_HEADERS } from '../request-limits.js'
+import { MAX_ITEM_HEADERS } from '../request-limits.js'
 
 /** URL groups: a message to a group goes to each of its endpoints. The wire calls them topics. */
 
@@ -117,7 +117,7 @@ export const setUrlGroupHeaders = endpoint({
     kind: 'json',
     schema: Type.Object({
       headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]), {
-        maxProperties: MOST_ITEM_HEADERS,
+        maxProperties: MAX_ITEM_HEADERS,
       }),
     }),
   },

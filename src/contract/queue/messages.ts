@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_FILTER_VALUES, MOST_IDS } from '../request-limits.js'
+import { MAX_FILTER_VALUES, MAX_IDS } from '../request-limits.js'
 import { searchedTo, searchFilter } from '../search.js'
 import { DESTINATION_FILTERS, EVENT_STATES, Event, FILTERS, Message, MessageLog } from './fields.js'
 import { itemHeaders, PUBLISH_HEADERS } from './setting-headers.js'
@@ -194,7 +194,7 @@ export const cancelMessage = endpoint({
   errors: ['message_not_found'],
 })
 
-const idList = (description: string) => Type.Optional(Type.Array(Type.String(), { maxItems: MOST_IDS, description }))
+const idList = (description: string) => Type.Optional(Type.Array(Type.String(), { maxItems: MAX_IDS, description }))
 
 const cancelCount = Type.Optional(
   Type.Integer({ minimum: 1, description: 'Most messages, in the order in which they are due. Absent: no limit.' }),
@@ -207,13 +207,11 @@ const cancelFilters = {
   count: cancelCount,
 }
 
-const oneOrMore = Type.Optional(
-  Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MOST_FILTER_VALUES })]),
-)
+const oneOrMore = Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MAX_FILTER_VALUES })]))
 
 /** In a body, a filter may be one text instead of a list. */
 const cancelBody = {
-  messageIds: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MOST_IDS })])),
+  messageIds: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: MAX_IDS })])),
   url: oneOrMore,
   host: oneOrMore,
   path: oneOrMore,

@@ -7,7 +7,7 @@ const queue = { service: 'queue', topic: 'Queues', auth: 'bearer' } as const
 const params = Type.Object({ name: Type.String({ description: 'Name of the queue: letters, digits, - _ and .' }) })
 
 /** The highest parallelism of a queue. */
-export const MOST_PARALLEL = 1_000
+export const MAX_PARALLEL = 1_000
 
 /** A queue. */
 const Queue = Type.Object({
@@ -39,7 +39,7 @@ export const putQueue = endpoint({
     kind: 'json',
     schema: Type.Object({
       queueName: Type.String(),
-      parallelism: Type.Optional(Type.Integer({ minimum: 1, description: `At most ${MOST_PARALLEL}. Default 1.` })),
+      parallelism: Type.Optional(Type.Integer({ minimum: 1, description: `At most ${MAX_PARALLEL}. Default 1.` })),
       paused: Type.Optional(Type.Boolean({ description: 'Default false.' })),
     }),
   },

@@ -1,5 +1,5 @@
 import Type, { type TObject, type TSchema } from 'typebox'
-import { MOST_ITEM_HEADER_BYTES, MOST_ITEM_HEADERS } from '../request-limits.js'
+import { MAX_ITEM_HEADER_BYTES, MAX_ITEM_HEADERS } from '../request-limits.js'
 import { whole } from '../words/figures.js'
 import { GREATEST_PRIORITY } from './priority.js'
 
@@ -143,7 +143,7 @@ export const TRIGGER_HEADERS: TObject = Type.Object({
 export const itemHeaders = (description: string) =>
   Type.Optional(
     Type.Record(Type.String(), Type.String(), {
-      maxProperties: MOST_ITEM_HEADERS,
-      description: `${description} At most ${MOST_ITEM_HEADERS} fields and ${whole(MOST_ITEM_HEADER_BYTES)} bytes.`,
+      maxProperties: MAX_ITEM_HEADERS,
+      description: `${description} At most ${MAX_ITEM_HEADERS} fields and ${whole(MAX_ITEM_HEADER_BYTES)} bytes.`,
     }),
   )

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_ITEM_HEADERS } from '../request-limits.js'
+import { MAX_ITEM_HEADERS } from '../request-limits.js'
 
 /** Checks the signature of a delivery. */
 export const verifySignature = endpoint({
@@ -21,7 +21,7 @@ export const verifySignature = endpoint({
     texts: 'long',
     schema: Type.Object({
       headers: Type.Record(Type.String(), Type.Union([Type.String(), Type.Array(Type.String())]), {
-        maxProperties: MOST_ITEM_HEADERS,
+        maxProperties: MAX_ITEM_HEADERS,
         description: 'The headers as they arrived, with `Upstash-Signature`.',
       }),
       body: Type.Optional(Type.String({ description: 'The body as text.' })),

@@ -4,7 +4,7 @@ import { EVENT_LEVELS } from '../logs/declaration.js'
 import { LOG_EVENTS } from '../logs/events.js'
 
 /** Most lines of a response. */
-export const MOST_LOG_LINES = 1_000
+export const MAX_LOG_LINES = 1_000
 
 const LogLineSchema = Type.Object(
   {
@@ -40,7 +40,7 @@ const LogsQuery = Type.Object({
   count: Type.Optional(
     Type.Integer({
       minimum: 0,
-      maximum: MOST_LOG_LINES,
+      maximum: MAX_LOG_LINES,
       description: 'Only this many of the newest lines. Default: 100.',
     }),
   ),

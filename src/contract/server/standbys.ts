@@ -11,7 +11,7 @@ export const STANDBY_STATES = ['asked', 'copying', 'following', 'behind'] as con
 export const STANDBY_PLACEMENTS = ['named', 'auto'] as const
 
 /** The most standbys of a database. */
-export const MOST_STANDBYS = 3
+export const MAX_STANDBYS = 3
 
 /** Whether answers wait for the standbys. */
 export const STANDBY_MODES = ['async', 'replicated'] as const
@@ -23,7 +23,7 @@ const Mode = Type.Enum([...STANDBY_MODES], {
 
 const Copies = Type.Integer({
   minimum: 1,
-  maximum: MOST_STANDBYS,
+  maximum: MAX_STANDBYS,
   description:
     'Number of standbys that the database should have, on different nodes. Default: the current number, or 1. The home chooses the nodes of missing standbys. Surplus standbys end in this order: standbys without a node, standbys whose node the home has chosen, then the last ones.',
 })

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
 import { CURSOR, RunDeadLetter } from '../queue/fields.js'
-import { MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../request-limits.js'
+import { MAX_FILTER_VALUES, MAX_PAGE_IDS } from '../request-limits.js'
 import { searchedTo } from '../search.js'
 
 /** The wire of dead letters of runs: list, read, delete, resume, restart (reference workflow 4.13). */
@@ -15,7 +15,7 @@ const ms = (description: string) => Type.Integer({ description: `${description},
 const texts = (description: string) =>
   Type.Optional(
     Type.Array(Type.String({ minLength: 1 }), {
-      maxItems: MOST_FILTER_VALUES,
+      maxItems: MAX_FILTER_VALUES,
       description: `${description} Several values match any of them.`,
     }),
   )
@@ -27,7 +27,7 @@ export const RUN_DEAD_FILTERS = {
   workflowCreatedAt: Type.Optional(ms('Runs created at exactly this time')),
   failureFunctionState: Type.Optional(
     Type.Array(Type.Enum([...FAILURE_STATES]), {
-      maxItems: MOST_FILTER_VALUES,
+      maxItems: MAX_FILTER_VALUES,
       description: 'Runs whose failure function is in this state.',
     }),
   ),
@@ -36,7 +36,7 @@ export const RUN_DEAD_FILTERS = {
 const FILTER_FIELDS = {
   dlqIds: Type.Optional(
     Type.Array(Type.String(), {
-      maxItems: MOST_PAGE_IDS,
+      maxItems: MAX_PAGE_IDS,
       description: 'Only these dead letters. All other filters are ignored.',
     }),
   ),
@@ -47,7 +47,7 @@ const FILTER_FIELDS = {
   flowControlKey: texts('Runs of this flow-control key.'),
   responseStatus: Type.Optional(
     Type.Array(Type.Integer(), {
-      maxItems: MOST_FILTER_VALUES,
+      maxItems: MAX_FILTER_VALUES,
       description: 'Status of the response that failed the run.',
     }),
   ),
@@ -67,7 +67,7 @@ const filters = Type.Object(FILTER_FIELDS, { additionalProperties: false })
 export const RUN_DEAD_LISTING = {
   failureCallbackState: Type.Optional(
     Type.Array(Type.Enum([...FAILURE_STATES]), {
-      maxItems: MOST_FILTER_VALUES,
+      maxItems: MAX_FILTER_VALUES,
       description: 'Older spelling of `failureFunctionState`.',
     }),
   ),
@@ -87,7 +87,7 @@ const idsInBody = {
   schema: Type.Object(
     {
       dlqIds: Type.Optional(
-        Type.Array(Type.String(), { maxItems: MOST_PAGE_IDS, description: 'Only these dead letters.' }),
+        Type.Array(Type.String(), { maxItems: MAX_PAGE_IDS, description: 'Only these dead letters.' }),
       ),
     },
     { additionalProperties: false },

@@ -7,7 +7,7 @@ import { ms, runId } from './runs.js'
 /** The wire of events: runs wait for events, programs notify them, webhooks turn requests into events. */
 
 /** Senders of webhooks need no credentials and the server stores their requests, so the limit is small. */
-const MOST_WEBHOOK_BYTES = 2 ** 20
+const MAX_WEBHOOK_BYTES = 2 ** 20
 
 const eventId = Type.String({ description: 'Name of the event.' })
 
@@ -104,9 +104,9 @@ export const notifyEvent = endpoint({
 })
 
 /** Most waits in a response to a request without `Homeport-Count`, as in the reference; further ones need a cursor. */
-export const MOST_WAITERS = 10_000
+export const MAX_WAITERS = 10_000
 /** Most waits on a page, the largest `Homeport-Count`. */
-export const MOST_WAITERS_OF_PAGE = 1_000
+export const MAX_WAITERS_OF_PAGE = 1_000
 /** The header that asks for pages. It is not a query parameter, because a question mark would be part of the event id. */
 export const WAITERS_COUNT = 'Homeport-Count'
 /** The header with the cursor: in a response that is not the last page, and in the request for the next page. */
@@ -124,11 +124,11 @@ export const listWaiters = endpoint({
   cost: 'heavy',
   scopes: ['read'],
   summary: 'List the runs that wait for an event',
-  description: `The waits for an event, oldest first: up to ${whole(MOST_WAITERS)}, or as many as the header \`${WAITERS_COUNT}\` says; fewer if they take more than 16 MiB. If there are more, the response has the header \`${WAITERS_CURSOR}\`: send it with the next request.`,
+  description: `The waits for an event, oldest first: up to ${whole(MAX_WAITERS)}, or as many as the header \`${WAITERS_COUNT}\` says; fewer if they take more than 16 MiB. If there are more, the response has the header \`${WAITERS_CURSOR}\`: send it with the next request.`,
   params: Type.Object({ eventId }),
   headers: Type.Object({
     [WAITERS_COUNT]: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: MOST_WAITERS_OF_PAGE, description: 'Waits per page.' }),
+      Type.Integer({ minimum: 1, maximum: MAX_WAITERS_OF_PAGE, description: 'Waits per page.' }),
     ),
     [WAITERS_CURSOR]: Type.Optional(
       Type.String({ description: 'The cursor from the response with the previous page.' }),
@@ -239,7 +239,7 @@ const hook = (method: Endpoint['method']) =>
     description:
       'The URL that `context.createWebhook` creates. The run that waits for the webhook gets the whole request; if it does not wait yet, the request is stored until it does. The call needs no credentials: anyone with the URL may call it. URLs that the run has not created are refused. The body may have at most 1 MiB.',
     params: Type.Object({ userId: Type.String({ description: 'Id of the account.' }), workflowRunId: runId, eventId }),
-    body: { kind: 'raw', mostBytes: MOST_WEBHOOK_BYTES },
+    body: { kind: 'raw', maxBytes: MAX_WEBHOOK_BYTES },
     success: {
       status: 200,
       description: 'The run has received the request, or will receive it when it waits for it.',

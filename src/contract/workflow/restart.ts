@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { endpoint } from '../endpoint.js'
-import { MOST_PAGE_IDS } from '../request-limits.js'
+import { MAX_PAGE_IDS } from '../request-limits.js'
 import { ms, runId } from './runs.js'
 
 /** The wire of restarts: a new run from any step of another one. */
@@ -16,7 +16,7 @@ const RestartBody = Type.Object(
     results: Type.Optional(
       Type.Record(Type.String({ pattern: '^[1-9][0-9]{0,14}$' }), Type.Unknown(), {
         additionalProperties: false,
-        maxProperties: MOST_PAGE_IDS,
+        maxProperties: MAX_PAGE_IDS,
         description: 'JSON values that replace results of earlier steps, by `stepId`.',
       }),
     ),

@@ -8,7 +8,7 @@ export type RunSort = (typeof RUN_SORTS)[number]
 export type SortDirection = 'asc' | 'desc'
 
 /** Most runs that one request sorts, the newest in its time range. Sorting a million runs would take a third of a second. */
-export const MOST_SORTED = 100_000
+export const MAX_SORTED = 100_000
 
 const LARGEST_FIRST: readonly RunSort[] = ['created', 'ended', 'duration']
 

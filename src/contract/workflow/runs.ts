@@ -4,7 +4,7 @@ import { itemHeaders, TRIGGER_HEADERS } from '../queue/setting-headers.js'
 import { searchedTo, searchFilter } from '../search.js'
 import { Because } from './because.js'
 import { BroughtBack, CancelledBy, ReplacedBy, RunOrigin, RunPaused } from './run-history.js'
-import { MOST_SORTED, RUN_SORTS } from './run-order.js'
+import { MAX_SORTED, RUN_SORTS } from './run-order.js'
 import { RUN_STATES, STEP_STATES } from './run-states.js'
 
 /** The wire of workflow runs: trigger, cancel, read. SDKs return steps through the endpoints of the queue. */
@@ -298,7 +298,7 @@ const logQuery = Type.Object({
   ),
   sort: Type.Optional(
     Type.Enum([...RUN_SORTS], {
-      description: `What to sort by. \`created\` sorts all runs; every other order sorts the newest ${MOST_SORTED} runs between \`fromDate\` and \`toDate\`. With \`ended\`, runs that have not ended come last. Equal runs are sorted newest first. Default created.`,
+      description: `What to sort by. \`created\` sorts all runs; every other order sorts the newest ${MAX_SORTED} runs between \`fromDate\` and \`toDate\`. With \`ended\`, runs that have not ended come last. Equal runs are sorted newest first. Default created.`,
     }),
   ),
   direction: Type.Optional(

@@ -161,7 +161,7 @@ export class Backups implements Service {
       created_at: now,
     } as const
     const audit = this.#audit(caller, 'Create Backup', databaseId, { name, backup_id: backup.backup_id })
-    await this.#begin({ backup, accountId: caller.accountId, audit, most: this.#deps.mostManual })
+    await this.#begin({ backup, accountId: caller.accountId, audit, most: this.#deps.maxManual })
   }
 
   /** Wakes a database and writes a snapshot of it to a path that does not exist. The snapshot gets no row of a backup. */

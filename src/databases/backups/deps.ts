@@ -26,7 +26,7 @@ export interface BackupDeps
   /** See `regionOf`. */
   readonly only: string | undefined
   /** Maximum number of manual backups of a database. */
-  readonly mostManual: number
+  readonly maxManual: number
   /** Resolves when no other node answers reads from the data before. */
   readonly withdraw: (databaseId: string) => Promise<void>
   /** The node whose databases are meant; the empty text on a server that is alone: all databases. */

@@ -58,7 +58,7 @@ interface ActiveImport {
 }
 
 /** Maximum imports of one account at a time: each needs an engine, and memory for the data of its database. */
-const MOST_ACTIVE = 4
+const MAX_ACTIVE = 4
 
 /**
  * Imports foreign data: it becomes a backup first, which is then restored. So the data of the database stays untouched
@@ -121,7 +121,7 @@ export class Imports {
   async #begin(caller: Caller, databaseId: string, source: string, fill: Filling): Promise<BegunImport> {
     const { accountId } = caller
     const active = [...this.#active].filter((one) => one.accountId === accountId)
-    if (active.length >= MOST_ACTIVE) throw new HomeportError('too_many_imports', { most: MOST_ACTIVE })
+    if (active.length >= MAX_ACTIVE) throw new HomeportError('too_many_imports', { most: MAX_ACTIVE })
     const entry: ActiveImport = { accountId, databaseId, ending: new AbortController() }
     this.#active.add(entry)
     try {

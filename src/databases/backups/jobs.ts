@@ -8,7 +8,7 @@ import type { Task } from '../sleep/index.js'
  * Maximum backups and restores of an account at a time. Each loads its data a second time, in an engine of its own:
  * hundreds of them would use up the memory of the machine.
  */
-const MOST_AT_ONCE = 4
+const MAX_AT_ONCE = 4
 /** How long `stop` waits for active work. The next start settles work that takes longer. */
 const STOP_GRACE_MS = 5_000
 
@@ -22,7 +22,7 @@ export class Jobs {
   readonly #deps: JobsDeps
   readonly #stop = new AbortController()
   readonly #active = new Set<Promise<unknown>>()
-  readonly #turns = new OwnerConcurrency(MOST_AT_ONCE)
+  readonly #turns = new OwnerConcurrency(MAX_AT_ONCE)
   /** Reject the promises that callers wait for. */
   readonly #callers = new Set<(error: Error) => void>()
 
@@ -36,7 +36,7 @@ export class Jobs {
   }
 
   /**
-   * Runs work of an account when fewer than `MOST_AT_ONCE` others of it run. Checks the caller and the server again then:
+   * Runs work of an account when fewer than `MAX_AT_ONCE` others of it run. Checks the caller and the server again then:
    * while the caller waited, their rights may have been withdrawn, or the server may stop.
    */
   inTurn<Result>(caller: Caller, work: () => Promise<Result>): Promise<Result> {

@@ -67,7 +67,7 @@ export interface PeerOptions {
 const NEEDS_NO_PASSWORD = /without any password configured|no password is set/
 
 /** Shorter passwords are not masked in errors: their text occurs in ordinary words. */
-const LEAST_MASKED_LENGTH = 4
+const MIN_MASKED_LENGTH = 4
 
 /** See the top of this file. */
 export class Peer {
@@ -181,7 +181,7 @@ export class Peer {
 
   /** Masks the password: a server may echo it in an error, and errors are shown and logged. */
   #withoutPassword(error: ReplyError): ReplyError {
-    if (!this.#password || this.#password.length < LEAST_MASKED_LENGTH) return error
+    if (!this.#password || this.#password.length < MIN_MASKED_LENGTH) return error
     return new ReplyError(error.message.replaceAll(this.#password, '(password)'))
   }
 

@@ -40,7 +40,7 @@ export type Reply = string | Buffer | number | null | ReplyError | readonly Repl
 /** Receives a chunk of a value; a returned promise delays the next chunk. */
 export type TakePiece = (piece: Buffer) => Promise<void> | void
 
-const LONGEST_LINE_BYTES = 4096
+const MAX_LINE_BYTES = 4096
 const LF = 10
 const CR = 13
 const EMPTY = Buffer.alloc(0)
@@ -158,15 +158,15 @@ export class ReplyStream {
     this.readBytes += 2
   }
 
-  /** A line without its CRLF, of at most `LONGEST_LINE_BYTES`. */
+  /** A line without its CRLF, of at most `MAX_LINE_BYTES`. */
   async #line(): Promise<string> {
     let text = ''
     for (;;) {
       if (this.#at === this.#chunk.length) await this.#nextChunk()
       const end = this.#chunk.indexOf(LF, this.#at)
       const stop = end < 0 ? this.#chunk.length : end
-      if (text.length + stop - this.#at > LONGEST_LINE_BYTES) {
-        throw new ReplyRefused(`a line of more than ${LONGEST_LINE_BYTES} bytes`)
+      if (text.length + stop - this.#at > MAX_LINE_BYTES) {
+        throw new ReplyRefused(`a line of more than ${MAX_LINE_BYTES} bytes`)
       }
       text += this.#chunk.toString('latin1', this.#at, stop)
       this.readBytes += stop + (end < 0 ? 0 : 1) - this.#at

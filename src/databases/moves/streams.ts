@@ -18,7 +18,7 @@ export interface StreamHead {
   readonly backupId?: string
 }
 
-const MOST_HEAD_BYTES = 1_024
+const MAX_HEAD_BYTES = 1_024
 const HEAD_WITHIN_MS = 5_000
 
 /** Opens a stream to the home of a database. */
@@ -49,7 +49,7 @@ export function serveStream(stream: Duplex, clock: Clock, find: (head: StreamHea
   const onData = (chunk: Buffer): void => {
     read = Buffer.concat([read, chunk])
     const end = read.indexOf(0x0a)
-    if (end < 0 && read.length <= MOST_HEAD_BYTES) return
+    if (end < 0 && read.length <= MAX_HEAD_BYTES) return
     stream.off('data', onData)
     stream.pause()
     late.cancel()

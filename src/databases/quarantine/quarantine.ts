@@ -18,7 +18,7 @@ import * as backupsTransactions from '../transactions/backups.js'
 import * as databasesTransactions from '../transactions/databases.js'
 
 /** Up to this many unknown databases and backups are moved without consent; with more, the store is likely the wrong one. */
-const MOST_WITHOUT_CONSENT = 3
+const MAX_WITHOUT_CONSENT = 3
 const PRUNE_EVERY_MS = 60 * 60_000
 const BACKUP_ID = /^[A-Za-z0-9_-]{1,100}$/
 
@@ -115,7 +115,7 @@ export class Quarantine {
   check({ databaseIds, backups, known }: UnknownData): void {
     const { accept, dataDir } = this.#deps
     const isMost = databaseIds.length > known
-    const areMany = databaseIds.length + backups.length > MOST_WITHOUT_CONSENT
+    const areMany = databaseIds.length + backups.length > MAX_WITHOUT_CONSENT
     if (accept === 'quarantine' || !(isMost || areMany)) return
     throw new HomeportError('unknown_data', {
       directory: dataDir,

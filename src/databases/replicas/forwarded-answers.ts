@@ -24,10 +24,10 @@ export function keyOf(by: DatabaseLookup): string {
 }
 
 /** Maximum keys that are counted one by one. */
-const MOST_KEYS = 100_000
+const MAX_KEYS = 100_000
 /** How long a node counts as the one that keeps a replica after it has asked. */
 const NEAR_FOR_MS = 3_000
-const MOST_NEAR = 10_000
+const MAX_NEAR = 10_000
 
 /** The replica of a database at another node of this node's region. */
 interface RegionReplica {
@@ -51,7 +51,7 @@ export class ForwardedAnswers {
   /** Counts an answer of the home that is about to be passed to a client. */
   count(key: string): void {
     const known = this.#counts.get(key)
-    if (known === undefined && this.#counts.size >= MOST_KEYS) this.#forgetAll()
+    if (known === undefined && this.#counts.size >= MAX_KEYS) this.#forgetAll()
     this.#counts.set(key, (known ?? this.#base) + 1)
   }
 
@@ -63,7 +63,7 @@ export class ForwardedAnswers {
       this.#near.set(key, near)
     }
     for (const key of this.#near.keys()) {
-      if (this.#near.size <= MOST_NEAR) break
+      if (this.#near.size <= MAX_NEAR) break
       this.#near.delete(key)
     }
     return { count: [databaseId, ...keys].reduce((sum, key) => sum + (this.#counts.get(key) ?? this.#base), 0) }

@@ -26,7 +26,7 @@ const SERVING_WITHIN_MS = 30_000
 const GONE_WITHIN_MS = 3_000
 const POLL_MS = 20
 /** Maximum copies that begin at a time: each costs the engine a snapshot, and the link the transfer of the data. */
-const MOST_COPIES = 4
+const MAX_COPIES = 4
 const NEVER = new Promise<void>(() => undefined)
 
 /** A database of this node with read regions at other nodes. */
@@ -240,7 +240,7 @@ export class HomeSide {
     if (awake.length > 0) this.#regions.look()
     const nowMs = performance.now()
     let copying = members.filter((member) => member.isBeginning(nowMs)).length
-    for (const member of members) if (this.#isToSeek(member) && copying++ < MOST_COPIES) this.#seek(member)
+    for (const member of members) if (this.#isToSeek(member) && copying++ < MAX_COPIES) this.#seek(member)
     for (const { incarnation } of members) if (incarnation !== undefined) this.#linkTo(incarnation)
     for (const [incarnation, link] of this.#links) if (!link.beating) void this.#beatNow(incarnation)
     this.#timer = this.#deps.clock.after(BEAT_EVERY_MS, () => this.#tick())

@@ -172,12 +172,12 @@ export interface ForwardedQuestion {
 }
 
 /** Keys in one question: a database has two for each user. */
-const MOST_KEYS = 2_000
+const MAX_KEYS = 2_000
 
 /** Reads such a question. */
 export function forwardedQuestionOf(payload: unknown): ForwardedQuestion | undefined {
   if (!isObject(payload) || !Array.isArray(payload.keys) || typeof payload.databaseId !== 'string') return undefined
-  const keys = payload.keys.slice(0, MOST_KEYS).filter((one) => typeof one === 'string')
+  const keys = payload.keys.slice(0, MAX_KEYS).filter((one) => typeof one === 'string')
   return { databaseId: payload.databaseId, keys }
 }
 

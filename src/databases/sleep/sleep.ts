@@ -16,7 +16,7 @@ export interface SleepDeps
 /** Shortest time between two checks, however many databases change. */
 const CHECK_GAP_MS = 200
 /** Longest time until a database that is kept awake is checked again. */
-const LONGEST_CHECK_MS = 60_000
+const MAX_CHECK_MS = 60_000
 /** A database that is kept awake is checked this often per idle time, to notice soon when the reason has ended. */
 const CHECKS_PER_IDLE_TIME = 4
 /** Databases that fall asleep in parallel. */
@@ -196,7 +196,7 @@ export class Sleep implements SleepControl {
   #onKeptAwake(sleeper: Sleeper, nowMs: number): void {
     this.#set(sleepers.used(sleeper, nowMs))
     this.#scheduleCheck(
-      nowMs + Math.min(this.#deps.engines.idleMsOf(sleeper.databaseId) / CHECKS_PER_IDLE_TIME, LONGEST_CHECK_MS),
+      nowMs + Math.min(this.#deps.engines.idleMsOf(sleeper.databaseId) / CHECKS_PER_IDLE_TIME, MAX_CHECK_MS),
     )
   }
 

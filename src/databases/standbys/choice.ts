@@ -11,7 +11,7 @@ type PlacedStandby = standbys.PlacedStandby
 /** A node that is back within this time keeps its standbys, so that a restart causes no copies at other nodes. */
 const AWAY_MS = 30_000
 /** Maximum copies that begin at a time: each costs the home a snapshot, and the link the transfer of the data. */
-const MOST_COPIES = 2
+const MAX_COPIES = 2
 /** Delay before the next attempt when no node could be chosen. */
 const RETRY_MS = 5_000
 
@@ -40,7 +40,7 @@ export class Choice {
     for (const key of this.#triedMs.keys()) if (!own.some((row) => keyOf(row) === key)) this.#triedMs.delete(key)
     if (this.#choosing) return
     const copying = own.filter((row) => this.#isCopying(row)).length
-    const due = own.filter((row) => this.#isDue(row)).slice(0, Math.max(0, MOST_COPIES - copying))
+    const due = own.filter((row) => this.#isDue(row)).slice(0, Math.max(0, MAX_COPIES - copying))
     if (due.length > 0) this.#choosing = this.#chooseAll(due, rows).finally(() => (this.#choosing = undefined))
   }
 

@@ -1,5 +1,5 @@
 /** Maximum samples for a copy that is behind: one a second for a minute. */
-const MOST_SAMPLES = 60
+const MAX_SAMPLES = 60
 
 /** An offset of the home: every write answered before `at`, Unix milliseconds, lies below it. */
 export interface Sample {
@@ -13,7 +13,7 @@ export interface Sample {
  * the clock was set back.
  */
 export function remember(samples: readonly Sample[], now: Sample): readonly Sample[] {
-  return [...samples.filter(({ replid, at }) => replid === now.replid && at <= now.at), now].slice(-MOST_SAMPLES)
+  return [...samples.filter(({ replid, at }) => replid === now.replid && at <= now.at), now].slice(-MAX_SAMPLES)
 }
 
 /**

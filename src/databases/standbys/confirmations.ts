@@ -9,7 +9,7 @@ import type { Guard } from './guard.js'
  * Maximum time for which answers are held back. The home stores that a standby is behind within 2 s, unless PostgreSQL is
  * away.
  */
-const MOST_HELD_MS = 10_000
+const MAX_HELD_MS = 10_000
 const RETRY_MS = 20
 
 /** The answers of a database that wait for the same question. */
@@ -105,12 +105,12 @@ export class Confirmations {
   }
 
   async #settle(databaseId: string, { resolve, reject }: Batch): Promise<void> {
-    const endMs = performance.now() + MOST_HELD_MS
+    const endMs = performance.now() + MAX_HELD_MS
     while (this.#state === 'running' && performance.now() < endMs) {
       if (!this.#mustWait(databaseId) || (await this.reach(databaseId))) return resolve()
       await pause(this.#deps.clock, RETRY_MS)
     }
-    reject(new HomeportError('standby_silent', { seconds: MOST_HELD_MS / 1_000 }))
+    reject(new HomeportError('standby_silent', { seconds: MAX_HELD_MS / 1_000 }))
   }
 }
 

@@ -258,7 +258,7 @@ const deleteObjectsOf = query<{ databaseId: string; at: number }>(({ db, p }) =>
 )
 
 /** More rows than a database has. */
-const MOST_ROWS = 100_000
+const MAX_ROWS = 100_000
 
 /** The outcome of `remove`. */
 export type RemoveOutcome = { readonly kind: 'removed' } | { readonly kind: 'no_backup' } | Refusal
@@ -293,7 +293,7 @@ const intermediate = query<{ databaseId: string; keep: number }, BackupIds>(({ d
     .orderBy('created_at', 'desc')
     .orderBy('backup_id', 'desc')
     // SQLite knows an offset only after a limit.
-    .limit(MOST_ROWS)
+    .limit(MAX_ROWS)
     .offset(p.keep),
 )
 

@@ -122,7 +122,7 @@ describeOnEveryStore('changes of databases', (openStore) => {
         account: newAccountRows(teamId, 1).account,
         team: { team_id: teamId, name: 't', copy_cc: 0, created_at: 1 },
         owner: { ...member, email_key: 'boss@x', email: 'boss@x', role: 'owner' },
-        mostOwned: 99,
+        maxOwned: 99,
         audit: auditOf(teamId),
       })
       if (role === 'owner') return teamId

@@ -154,7 +154,7 @@ describeOnEveryStore('transactions of databases', (openStore) => {
     const team = { team_id: teamId, name: 't', copy_cc: 0 as const, created_at: 1 }
     const owner = { team_id: teamId, email_key: teamId, email: teamId, role: 'owner' as const, created_at: 1 }
     const { account } = newAccountRows(teamId, 1)
-    await store.run(teams.create, { account, team, owner, mostOwned: 9, audit: auditOf('t') })
+    await store.run(teams.create, { account, team, owner, maxOwned: 9, audit: auditOf('t') })
     const remove = () => store.run(teams.remove, { teamId, emailKey: teamId, audit: auditOf('t') })
     await created()
     const { database_id: databaseId } = await created(argsOf({}, NOW, teamId))

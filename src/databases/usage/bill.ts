@@ -1,13 +1,5 @@
 import type * as usage from '../transactions/usage.js'
-import {
-  chargesForUse,
-  type Holding,
-  holdingCosts,
-  LONGEST_CHARGED_MS,
-  monthStartOf,
-  NANO,
-  type Prices,
-} from './cost.js'
+import { chargesForUse, type Holding, holdingCosts, MAX_CHARGED_MS, monthStartOf, NANO, type Prices } from './cost.js'
 import type { Counted } from './meter-reader.js'
 import { countedDay, emptyDay } from './pending.js'
 
@@ -49,8 +41,8 @@ export class Bill {
   constructor({ prices, chargedUntil, nowMs, month }: BillOpening) {
     this.#prices = prices
     // If the clock was ahead, the time until `chargedUntil` is charged already. If it was ahead by more than
-    // `LONGEST_CHARGED_MS`, only the end of that time was charged, and charging starts again now.
-    this.#chargedUntil = chargedUntil - nowMs > LONGEST_CHARGED_MS ? nowMs : chargedUntil
+    // `MAX_CHARGED_MS`, only the end of that time was charged, and charging starts again now.
+    this.#chargedUntil = chargedUntil - nowMs > MAX_CHARGED_MS ? nowMs : chargedUntil
     this.#month = { ...month, start: monthStartOf(nowMs) }
   }
 

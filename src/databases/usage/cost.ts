@@ -51,7 +51,7 @@ export interface Holding {
 }
 
 /** Storage is accounted at most this far back, milliseconds. */
-export const LONGEST_CHARGED_MS = 400 * DAY_MS
+export const MAX_CHARGED_MS = 400 * DAY_MS
 
 /**
  * The storage of `bytes` from one time to another, split by day. The monthly price accrues evenly over the month. Storage
@@ -60,7 +60,7 @@ export const LONGEST_CHARGED_MS = 400 * DAY_MS
 export function holdingCosts(prices: Prices, bytes: number, fromMs: number, toMs: number): readonly Holding[] {
   const holdings: Holding[] = []
   const billedGib = Math.max(0, bytes / GIB - 1)
-  for (let from = Math.max(fromMs, toMs - LONGEST_CHARGED_MS); from < toMs; ) {
+  for (let from = Math.max(fromMs, toMs - MAX_CHARGED_MS); from < toMs; ) {
     const to = Math.min(toMs, dayOf(from) + DAY_MS)
     const shareOfMonth = (to - from) / (nextMonthMs(from) - monthStartOf(from))
     const costNano = (prices.perMonth + prices.perGibMonth * billedGib) * shareOfMonth

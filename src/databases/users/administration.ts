@@ -61,11 +61,11 @@ interface Work {
 
 type Handler = (work: Work) => Reply | Promise<Reply>
 
-const MOST_USERS = 256
+const MAX_USERS = 256
 /** Passwords of all users of a database together: each change of the database derives a REST token from each of them. */
-const MOST_PASSWORDS_OF_ALL = 1_024
+const MAX_PASSWORDS_OF_ALL = 1_024
 /** Characters of all users of a database as they are stored. They are in memory, also while the database sleeps. */
-const MOST_CHARACTERS_OF_ALL = 2 ** 20
+const MAX_CHARACTERS_OF_ALL = 2 ** 20
 const USER_NAME = /^(?!homeport-)[A-Za-z0-9_.-]{1,64}$/
 
 /** Answers ACL and CONFIG for the clients of all databases; see `index.ts`. */
@@ -139,7 +139,7 @@ export class Administration {
   #withUser(row: DatabaseRow, name: string, rules: readonly string[]): DesiredChange {
     const users = readUsers(row)
     const present = users.find((user) => user.name === name)
-    if (!present && users.length >= MOST_USERS) throw refusal(`A database has at most ${MOST_USERS} users of its own`)
+    if (!present && users.length >= MAX_USERS) throw refusal(`A database has at most ${MAX_USERS} users of its own`)
     const changed = applyRules(present ?? newUser(name), rules, { key: row.rest_token, hasNewer: this.#deps.hasNewer })
     refusePasswords(users, present, changed)
     const next = present ? users.map((user) => (user === present ? changed : user)) : [...users, changed]
@@ -222,16 +222,16 @@ function usersChange(users: readonly StoredUser[], details: DesiredChange['detai
 function refusePasswords(users: readonly StoredUser[], before: StoredUser | undefined, after: StoredUser): void {
   const added = after.passwords.length - (before?.passwords.length ?? 0)
   const held = users.reduce((sum, { passwords }) => sum + passwords.length, 0)
-  if (added > 0 && held + added > MOST_PASSWORDS_OF_ALL)
-    throw refusal(`The users of a database have at most ${MOST_PASSWORDS_OF_ALL} passwords together`)
+  if (added > 0 && held + added > MAX_PASSWORDS_OF_ALL)
+    throw refusal(`The users of a database have at most ${MAX_PASSWORDS_OF_ALL} passwords together`)
 }
 
 /** Refuses users that together take more characters than allowed. Making them shorter is always possible. */
 function refuseLong(row: DatabaseRow, { set }: UsersChange): void {
   const { length } = set.acl_users
-  if (length > MOST_CHARACTERS_OF_ALL && length > row.acl_users.length)
+  if (length > MAX_CHARACTERS_OF_ALL && length > row.acl_users.length)
     throw refusal(
-      `The users of a database take at most ${MOST_CHARACTERS_OF_ALL} characters together: use fewer patterns`,
+      `The users of a database take at most ${MAX_CHARACTERS_OF_ALL} characters together: use fewer patterns`,
     )
 }
 

@@ -19,10 +19,10 @@ export interface SettingFacts extends SettingBounds {
 }
 
 /** Limits the work of CONFIG GET, which matches every pattern against every name. */
-const MOST_PATTERNS = 64
-const TOO_MANY_PATTERNS = `CONFIG GET takes at most ${MOST_PATTERNS} different patterns`
+const MAX_PATTERNS = 64
+const TOO_MANY_PATTERNS = `CONFIG GET takes at most ${MAX_PATTERNS} different patterns`
 /** No valid name or value is longer. */
-const LONGEST_TEXT = 128
+const MAX_TEXT_LENGTH = 128
 const KEYSPACE_EVENTS = 'notify-keyspace-events'
 
 /** The settings that match one of the patterns (reference redis 3.6). */
@@ -32,8 +32,10 @@ export function configGet(
   patterns: readonly string[],
 ): ReadonlyMap<string, string> {
   if (patterns.length === 0) throw wrongArity('config|get')
-  const globs = [...new Set(patterns)].filter(({ length }) => length <= LONGEST_TEXT).map((text) => text.toLowerCase())
-  if (globs.length > MOST_PATTERNS) throw new HomeportError('command_malformed', { problem: TOO_MANY_PATTERNS })
+  const globs = [...new Set(patterns)]
+    .filter(({ length }) => length <= MAX_TEXT_LENGTH)
+    .map((text) => text.toLowerCase())
+  if (globs.length > MAX_PATTERNS) throw new HomeportError('command_malformed', { problem: TOO_MANY_PATTERNS })
   const isMatch = (name: string): boolean => globs.some((pattern) => globMatches(pattern, name))
   return new Map([...valuesOf(row, facts)].filter(([name]) => isMatch(name)))
 }
@@ -64,11 +66,11 @@ export function configSet(row: DatabaseRow, facts: SettingFacts, args: readonly 
   const seen = new Set<string>()
   for (let at = 0; at < args.length; at += 2) {
     const [given = '', value = ''] = [args[at], args[at + 1]]
-    const name = given.slice(0, LONGEST_TEXT).toLowerCase()
+    const name = given.slice(0, MAX_TEXT_LENGTH).toLowerCase()
     const canonical = settingOf(name) ?? name
     if (seen.has(canonical)) return done(failed(name, 'duplicate parameter'))
     seen.add(canonical)
-    if (value.length > LONGEST_TEXT) return done(failed(name, 'argument is too long'))
+    if (value.length > MAX_TEXT_LENGTH) return done(failed(name, 'argument is too long'))
     if (name === KEYSPACE_EVENTS) {
       events = canonicalEvents(value)
       if (events === undefined) return done(failed(name, "Invalid event class character. Use 'Ag$lshzxeKEtmdn'."))

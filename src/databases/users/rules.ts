@@ -21,21 +21,21 @@ const COMMAND_NAMES: ReadonlySet<string> = new Set(
 )
 /** Printable ASCII without spaces, which separate rules in the engine's ACL file. */
 const PATTERN = /^[\x21-\x7e]{0,1024}$/
-const LONGEST_PATTERNS = 16 * 1024
+const MAX_PATTERNS_LENGTH = 16 * 1024
 /** Rules of one SETUSER. Bounded because each rule is compared with all earlier ones. */
-const MOST_RULES = 1_000
+const MAX_RULES = 1_000
 /** Passwords of one user. Bounded because a login compares all of them. */
-const MOST_PASSWORDS = 64
+const MAX_PASSWORDS = 64
 
 /** Applies the rules of one SETUSER in order. @throws HomeportError in the engine's wording where it has one. */
 export function applyRules(user: StoredUser, rules: readonly string[], on: RuleContext): StoredUser {
-  if (rules.length > MOST_RULES) throw refusal('', `it takes at most ${MOST_RULES} rules at a time`)
+  if (rules.length > MAX_RULES) throw refusal('', `it takes at most ${MAX_RULES} rules at a time`)
   const changed = rules.reduce((current, rule) => applyRule(current, rule, on), user)
   const length = [...changed.keys, ...changed.channels].join(' ').length
-  if (length > LONGEST_PATTERNS) {
-    throw refusal('~', `the patterns of a user may have ${LONGEST_PATTERNS} characters together`)
+  if (length > MAX_PATTERNS_LENGTH) {
+    throw refusal('~', `the patterns of a user may have ${MAX_PATTERNS_LENGTH} characters together`)
   }
-  if (changed.passwords.length > MOST_PASSWORDS) throw refusal('>', `a user has at most ${MOST_PASSWORDS} passwords`)
+  if (changed.passwords.length > MAX_PASSWORDS) throw refusal('>', `a user has at most ${MAX_PASSWORDS} passwords`)
   return changed
 }
 

@@ -102,7 +102,7 @@ const UNITS: Readonly<Record<string, number>> = {
 const DIGITS = /^-?(?:0|[1-9]\d{0,15})$/
 const MEMORY = /^(\d{1,15})(b|kb?|mb?|gb?|)$/i
 const PERCENTILE = /^(?:100|\d{1,2})(?:\.\d{1,6})?$/
-const MOST_PERCENTILES = 16
+const MAX_PERCENTILES = 16
 
 /** Values that mean "as the plan says". */
 const UNBOUND: Readonly<Record<string, string>> = { maxmemory: '0' }
@@ -165,7 +165,7 @@ function parseMemory(given: string, most: number): ParsedValue {
 
 function parsePercentiles(given: string): ParsedValue {
   const texts = given.split(/\s+/).filter((text) => text !== '')
-  if (texts.length > MOST_PERCENTILES || texts.some((text) => !PERCENTILE.test(text) || Number(text) > 100)) {
+  if (texts.length > MAX_PERCENTILES || texts.some((text) => !PERCENTILE.test(text) || Number(text) > 100)) {
     return { problem: 'latency-tracking-info-percentiles should contain numbers between 0.0 and 100.0' }
   }
   return { value: texts.map(Number).join(' ') }

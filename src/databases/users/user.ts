@@ -75,7 +75,7 @@ export const NO_PERMISSIONS = {
 } as const satisfies Omit<StoredUser, 'name' | 'secret'>
 
 /** The least strength of a password against guessing, in bits. */
-const LEAST_ENTROPY_BITS = 64
+const MIN_ENTROPY_BITS = 64
 const GENERATED_BYTES = 32
 const SIGNATURE_BYTES = 16
 
@@ -94,7 +94,7 @@ export function entropyBits(password: string): number {
 
 /** Whether a password is strong enough. */
 export function isStrong(password: string): boolean {
-  return entropyBits(password) >= LEAST_ENTROPY_BITS
+  return entropyBits(password) >= MIN_ENTROPY_BITS
 }
 
 /**

@@ -22,7 +22,7 @@ const LAST_LINES_MS = 50
  * memory.
  */
 const ENGINE_SCORE = 500
-const MOST_SCORE = 1_000
+const MAX_SCORE = 1_000
 
 // Engines create world-readable files by default; their files are as private as the rest of the data directory.
 process.umask(0o077)
@@ -54,7 +54,7 @@ function keepOutput(child: ChildProcess): () => string {
 function endFirst(pid: number | undefined): void {
   try {
     const own = Number(readFileSync('/proc/self/oom_score_adj', 'utf8'))
-    writeFileSync(`/proc/${pid}/oom_score_adj`, String(Math.min(own + ENGINE_SCORE, MOST_SCORE)))
+    writeFileSync(`/proc/${pid}/oom_score_adj`, String(Math.min(own + ENGINE_SCORE, MAX_SCORE)))
   } catch {}
 }
 

@@ -22,7 +22,7 @@ export interface SnapshotSource {
 
 const POLL_MS = 25
 /** FLUSHALL kills the child that writes a snapshot. After this many killed children in a row, the snapshot fails. */
-const MOST_TRIES = 5
+const MAX_TRIES = 5
 
 /**
  * Takes a snapshot and puts it at `file`, by link if on the same file system. Rejects with `snapshot_failed` or
@@ -79,7 +79,7 @@ async function save(engine: Redis, { persistence, clock }: SnapshotSource, saved
     // Without a log, the file is the data itself, and FLUSHALL replaces it.
     const isWhole = persistence === 'append-only' ? await exists(saved) : (await flushesOf(engine)) === flushes
     if (isWhole) return evidence
-    if (tries === MOST_TRIES) throw new HomeportError('snapshot_failed', { reason: KILLED })
+    if (tries === MAX_TRIES) throw new HomeportError('snapshot_failed', { reason: KILLED })
   }
 }
 
@@ -96,7 +96,7 @@ async function flushesOf(engine: Redis): Promise<string | undefined> {
 /** The number of FLUSHALL calls as the engine reports it; undefined before the first. */
 const flushesIn = (info: unknown): string | undefined => /^cmdstat_flushall:calls=(\d+)/m.exec(String(info))?.[1]
 
-const KILLED = `FLUSHALL deleted all data while it was being written, ${MOST_TRIES} times in a row`
+const KILLED = `FLUSHALL deleted all data while it was being written, ${MAX_TRIES} times in a row`
 
 /**
  * Sends the sample script, the save and the query for earlier flushes in one write that is smaller than the read buffer of

@@ -16,7 +16,7 @@ import { Upload } from './upload.js'
 /** Effort of a thousand empty commands, in commands that are only passed on. */
 const EFFORT_OF_EMPTY = 64
 /** Bytes of input that are held while the next command has to wait. Above that, reading stops. */
-const MOST_WAITING_INPUT_BYTES = 256 * 1024
+const MAX_WAITING_INPUT_BYTES = 256 * 1024
 
 /** The client that sends the commands. */
 export interface CommandsOwner extends CommandContext {
@@ -87,7 +87,7 @@ export class ClientCommands implements FlowOwner {
     if (this.hasEnded) return
     this.parser.push(memory, length)
     if (this.flow.isOpen) this.#take()
-    else if (this.parser.heldBytes > MOST_WAITING_INPUT_BYTES) this.#socket.pause()
+    else if (this.parser.heldBytes > MAX_WAITING_INPUT_BYTES) this.#socket.pause()
     this.parser.release()
   }
 

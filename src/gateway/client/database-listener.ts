@@ -27,9 +27,9 @@ export interface ListenerOptions extends Omit<SessionDeps, 'siblings' | 'guard'>
 }
 
 const BACKLOG = 511
-/** Checks for idle clients within one idle timeout. The interval is at most `LONGEST_SWEEP_MS`. */
+/** Checks for idle clients within one idle timeout. The interval is at most `MAX_SWEEP_MS`. */
 const SWEEPS_PER_TIMEOUT = 8
-const LONGEST_SWEEP_MS = 60_000
+const MAX_SWEEP_MS = 60_000
 
 /** The TCP port of one database and the clients on it. */
 export class DatabaseListener {
@@ -265,7 +265,7 @@ export class DatabaseListener {
     const { idleTimeoutMs } = this.#database
     if (this.#sweep || idleTimeoutMs === undefined || this.#sessions.size === 0) return
     const { clock } = this.#options
-    this.#sweep = clock.after(Math.min(idleTimeoutMs / SWEEPS_PER_TIMEOUT, LONGEST_SWEEP_MS), () => {
+    this.#sweep = clock.after(Math.min(idleTimeoutMs / SWEEPS_PER_TIMEOUT, MAX_SWEEP_MS), () => {
       this.#sweep = undefined
       for (const session of this.#sessions) session.endIfIdleSince(clock.now() - idleTimeoutMs)
       this.#scheduleSweep()

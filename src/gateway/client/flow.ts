@@ -70,7 +70,7 @@ export class Flow implements CommandFlow {
     this.#lane = lane
     this.#outlet = outlet
     this.#parser = parser
-    this.#window = new ReplyWindow(outlet.mostUnreadBytes, guard.maxRequestBytes)
+    this.#window = new ReplyWindow(outlet.maxUnreadBytes, guard.maxRequestBytes)
     this.group = new CommandGroup(lane, this, hold, guard.meter)
   }
 

@@ -30,9 +30,9 @@ const BACKLOG = 511
 const KEEP_ALIVE_DELAY_MS = 300_000
 const LOG_EVERY_MS = 1_000
 /** Most connections that are passed on at a time: as many as the link to one node carries. */
-const MOST_PASSED = 10_000
+const MAX_PASSED = 10_000
 /** Most passed connections of one database, so that no tenant takes all of them. */
-const MOST_OF_ONE = 5_000
+const MAX_OF_ONE = 5_000
 
 /** The connection to which the bytes of a client go. */
 interface Route {
@@ -148,8 +148,8 @@ export class ForwardingPorts {
     client.once('close', () => this.#passed--)
     client.on('error', () => undefined)
     try {
-      if (this.#passed > MOST_PASSED || (own?.connections ?? 0) > MOST_OF_ONE) {
-        throw new HomeportError('passing_full', { most: this.#passed > MOST_PASSED ? MOST_PASSED : MOST_OF_ONE })
+      if (this.#passed > MAX_PASSED || (own?.connections ?? 0) > MAX_OF_ONE) {
+        throw new HomeportError('passing_full', { most: this.#passed > MAX_PASSED ? MAX_PASSED : MAX_OF_ONE })
       }
       this.#join(databaseId, client, await connect())
     } catch (error) {

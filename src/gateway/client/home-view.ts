@@ -5,11 +5,11 @@ import type { CommandParser } from '../resp/command-parser.js'
 import { HomeReplies, type HomeRepliesOwner, type Special } from './home-replies.js'
 
 /** Arguments of AUTH, HELLO and CLIENT that matter here. */
-const MOST_ARGUMENTS = 8
+const MAX_ARGUMENTS = 8
 
 /** The first words of a command. */
 export function firstWords({ frameBuffer, frameStart, argumentCount }: CommandParser): readonly string[] {
-  return frameArguments(frameBuffer, frameStart, Math.min(argumentCount, MOST_ARGUMENTS)).map(String)
+  return frameArguments(frameBuffer, frameStart, Math.min(argumentCount, MAX_ARGUMENTS)).map(String)
 }
 
 /**

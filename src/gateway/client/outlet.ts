@@ -80,7 +80,7 @@ export class Outlet {
   }
 
   /** Reply bytes that the client could leave unread without being lost. */
-  get mostUnreadBytes(): number {
+  get maxUnreadBytes(): number {
     return this.#bounds.lostBytes
   }
 

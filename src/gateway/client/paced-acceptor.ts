@@ -10,9 +10,9 @@ const MIN_PER_TURN = 4
 /** Share of the time since the last turn that accepting may use. */
 const SHARE = 0.1
 /** Limit for the time since the last turn: if more has passed, the process was idle. */
-const LONGEST_TURN_MS = 20
+const MAX_TURN_MS = 20
 /** Most waiting connections, as many as a database may have clients. Further ones are closed. */
-const MOST_WAITING = 10_000
+const MAX_WAITING = 10_000
 
 /** A connection that the system has handed over and no server has accepted yet. */
 interface WaitingConnection {
@@ -61,7 +61,7 @@ export class PacedAcceptor {
     if (this.waiting === 0 && this.#acceptedInTurn < MIN_PER_TURN) {
       this.#acceptedInTurn++
       next.accept()
-    } else if (this.waiting < MOST_WAITING) this.#waiting.push(next)
+    } else if (this.waiting < MAX_WAITING) this.#waiting.push(next)
     else next.close()
   }
 
@@ -73,7 +73,7 @@ export class PacedAcceptor {
 
   readonly #onTurn = (): void => {
     const beganAtMs = performance.now()
-    const untilMs = beganAtMs + SHARE * Math.min(beganAtMs - this.#endedAtMs, LONGEST_TURN_MS)
+    const untilMs = beganAtMs + SHARE * Math.min(beganAtMs - this.#endedAtMs, MAX_TURN_MS)
     this.#turnScheduled = false
     this.#acceptedInTurn = 0
     while (this.waiting > 0 && (this.#acceptedInTurn < MIN_PER_TURN || performance.now() < untilMs)) this.#acceptNext()

@@ -77,11 +77,11 @@ export function describeClient(profile: ClientProfile, session: SessionFacts, no
 }
 
 /** Longest name, characters. Limited, because every CLIENT LIST contains all names. */
-const LONGEST_NAME = 1_024
+const MAX_NAME_LENGTH = 1_024
 
 /** The engine's error text for an invalid name of a client or its library, without the beginning that says which name. */
 function problemOfName(name: string): string | undefined {
-  if (name.length > LONGEST_NAME) return `cannot be longer than ${LONGEST_NAME} characters.`
+  if (name.length > MAX_NAME_LENGTH) return `cannot be longer than ${MAX_NAME_LENGTH} characters.`
   return PLAIN_NAME.test(name) ? undefined : 'cannot contain spaces, newlines or special characters.'
 }
 

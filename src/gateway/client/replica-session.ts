@@ -26,9 +26,9 @@ export interface ReplicaSessionDeps extends FaultOwner {
 /** A command goes to the home at least this often, so that the home does not consider the client idle. */
 const HOME_CONTACT_EVERY_MS = 10_000
 /** Reads that are sent to the replica ahead of their replies. */
-const MOST_READS_AHEAD = 256
+const MAX_READS_AHEAD = 256
 /** Most bytes that are held for a client that has not logged in. Above that it is disconnected. */
-const MOST_HELD_BEFORE_LOGIN = 1024 * 1024
+const MAX_HELD_BEFORE_LOGIN = 1024 * 1024
 
 /**
  * The connection of a client to a database whose home is another node and whose replica this node keeps. Commands go to the
@@ -199,7 +199,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
     this.#deps.memory.grow(this, chunk.length)
     this.#take()
     if (this.#waitsFor !== 'nothing') this.#client.pause()
-    if (this.#view.user === undefined && this.#parser.heldBytes > MOST_HELD_BEFORE_LOGIN) this.#client.destroy()
+    if (this.#view.user === undefined && this.#parser.heldBytes > MAX_HELD_BEFORE_LOGIN) this.#client.destroy()
   }
 
   /** Passes bytes of the home on. All users of the client have then seen them, which is noted before any other read. */
@@ -245,7 +245,7 @@ export class ReplicaSession implements SteeredLane, SteeredFlow, ReplicaReader, 
 
   #slowDown(): void {
     if (this.#isWaiting) return
-    if (this.#pendingReads.length >= MOST_READS_AHEAD) this.#waitsFor = 'quiet'
+    if (this.#pendingReads.length >= MAX_READS_AHEAD) this.#waitsFor = 'quiet'
     else if (this.#client.writableNeedDrain) this.#waitsFor = 'reader'
     else if (this.#home.writableNeedDrain) this.#waitsFor = 'home'
   }

@@ -7,7 +7,7 @@ import { RawClient, startRig } from '../testing/rig.js'
 
 const ATTEMPTS = 3_200
 const AT_ONCE = 400
-const MOST_CLIENTS = 200
+const MAX_CLIENTS = 200
 const WORDS = ['PING\r\n', 'GET a\r\n', '\0\xff\r\n', '*99999999999\r\n', '$5\r\n', 'AUTH\r\n', '\x16\x03\x01']
 const MIB = 2 ** 20
 
@@ -27,7 +27,7 @@ const openSockets = (): number => process.getActiveResourcesInfo().filter((kind)
 it('thousands of connections in bursts: other clients are served, the limit holds, nothing leaks', async () => {
   const meter = new DatabaseMeter()
   const usage = { usageOf: () => ({ meter, admission: { kind: 'open' as const } }) }
-  const rig = await startRig({ maxClients: MOST_CLIENTS }, undefined, usage)
+  const rig = await startRig({ maxClients: MAX_CLIENTS }, undefined, usage)
   const client = await new RawClient(rig.port).login()
   await client.send('PING\r\n').expect('+PONG\r\n')
   const before = { sockets: openSockets(), bytes: usedBytes() }
@@ -42,8 +42,8 @@ it('thousands of connections in bursts: other clients are served, the limit hold
     const talks = sockets.map((socket, index) => holdsOn || talk(socket, WORDS[index % WORDS.length] ?? ''))
     await client.send('PING\r\n').expect('+PONG\r\n')
     const sentAway = (): number => sockets.filter(({ closed }) => closed).length
-    if (holdsOn) await waitFor(() => sentAway() === AT_ONCE + 1 - MOST_CLIENTS, { what: 'the limit to be reached' })
-    expect(meter.connections).toBeLessThanOrEqual(MOST_CLIENTS)
+    if (holdsOn) await waitFor(() => sentAway() === AT_ONCE + 1 - MAX_CLIENTS, { what: 'the limit to be reached' })
+    expect(meter.connections).toBeLessThanOrEqual(MAX_CLIENTS)
     await Promise.all(talks)
     for (const socket of sockets) socket.destroy()
     await waitFor(() => meter.connections === 1, { what: 'the other connections to be uncounted' })

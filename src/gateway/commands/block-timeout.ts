@@ -2,7 +2,7 @@
 const SECONDS_AT_FIRST = new Set(['BLMPOP', 'BZMPOP'])
 const MS_AT_LAST = new Set(['WAIT', 'WAITAOF'])
 const MS_BEHIND_BLOCK = new Set(['XREAD', 'XREADGROUP'])
-const LONGEST_MS = 86_400_000
+const MAX_BLOCK_MS = 86_400_000
 
 /**
  * The timeout of a blocking command.
@@ -15,7 +15,7 @@ export function blockTimeoutMs(name: string, args: readonly Buffer[]): number | 
     : MS_AT_LAST.has(name)
       ? numberAt(args, args.length - 1)
       : 1_000 * numberAt(args, SECONDS_AT_FIRST.has(name) ? 1 : args.length - 1)
-  return ms > 0 && ms <= LONGEST_MS ? ms : undefined
+  return ms > 0 && ms <= MAX_BLOCK_MS ? ms : undefined
 }
 
 /** `NaN` for a word that is no number. */

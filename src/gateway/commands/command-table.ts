@@ -47,11 +47,11 @@ COMMANDS.forEach((declared, index) => {
 })
 
 /** Length of the longest name. Longer names, which may have megabytes, are rejected without a look at them. */
-const LONGEST_NAME = Math.max(...COMMANDS.map(({ name }) => name.length))
+const MAX_NAME_LENGTH = Math.max(...COMMANDS.map(({ name }) => name.length))
 
 /** Finds a command by the bytes of its name, in any case. Creates no string, because it runs for every command. */
 export function findCommand(bytes: Buffer, start: number, end: number): KnownCommand | undefined {
-  if (end - start > LONGEST_NAME) return undefined
+  if (end - start > MAX_NAME_LENGTH) return undefined
   const rows = bySlot[slotOf(bytes, start, end)]
   if (rows === undefined) return undefined
   for (const row of rows) if (sameName(row.name, bytes, start, end)) return row.command
@@ -60,7 +60,7 @@ export function findCommand(bytes: Buffer, start: number, end: number): KnownCom
 
 /** Finds the row of a subcommand such as `CLIENT|SETNAME`; `container` is in upper case. */
 export function findSubcommand(container: string, subcommand: string): KnownCommand | undefined {
-  return subcommand.length > LONGEST_NAME ? undefined : byName.get(`${container}|${subcommand.toUpperCase()}`)
+  return subcommand.length > MAX_NAME_LENGTH ? undefined : byName.get(`${container}|${subcommand.toUpperCase()}`)
 }
 
 /** The row of a container that is sent without a subcommand, where engines accept that: COMMAND lists all commands. */
@@ -76,7 +76,7 @@ export function findRow(name: string): ServedCommand | undefined {
 
 /** Finds a command by its name in any case. */
 export function findCommandByName(name: string): KnownCommand | undefined {
-  return name.length > LONGEST_NAME || name.includes('|') ? undefined : byName.get(name.toUpperCase())
+  return name.length > MAX_NAME_LENGTH || name.includes('|') ? undefined : byName.get(name.toUpperCase())
 }
 
 function slotOf(bytes: Buffer, start: number, end: number): number {

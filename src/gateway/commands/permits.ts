@@ -12,7 +12,7 @@ import type { KnownCommand, ServedCommand } from './command-table.js'
 const LINE_END_BYTES = 2
 const NAME_AND_KEY = 2
 /** A command with more arguments is refused if all of them have to be read. */
-const MOST_ARGUMENTS_READ = 65_536
+const MAX_ARGUMENTS_READ = 65_536
 /** From this number of arguments on, it pays to check first whether any of them is long. */
 const MANY_ARGUMENTS = 1_000
 
@@ -113,7 +113,7 @@ export class Permits {
     // The arguments are still needed after the engine has answered a question.
     const frame = keep(frameBuffer.subarray(frameStart, frameEnd))
     const needed = isListOfShort(command, frame, argumentCount) ? NAME_AND_KEY : neededArguments(command)
-    if (Math.min(argumentCount, needed) > MOST_ARGUMENTS_READ) return tooManyArguments()
+    if (Math.min(argumentCount, needed) > MAX_ARGUMENTS_READ) return tooManyArguments()
     const args = frameArguments(frame, 0, Math.min(argumentCount, needed))
     return this.#context.deps.guard.inspect(command, args, frame.length, this.#ask, this.#transactionBatch())
   }
@@ -148,12 +148,12 @@ function isListOfShort({ effect, state }: ServedCommand, frame: Buffer, count: n
 
 /** The error for a command whose arguments would take too much memory if all were read. */
 export function tooManyArguments(): HomeportError {
-  const problem = `too many arguments: more than ${MOST_ARGUMENTS_READ} are only taken by commands that list keys, fields or values`
+  const problem = `too many arguments: more than ${MAX_ARGUMENTS_READ} are only taken by commands that list keys, fields or values`
   return refusal('command_malformed', { problem })
 }
 
 /** Whether all arguments of a command have to be read, and there are too many. */
 export function hasTooManyArguments(command: KnownCommand, count: number): boolean {
-  if (count <= MOST_ARGUMENTS_READ || !command.allowed) return false
+  if (count <= MAX_ARGUMENTS_READ || !command.allowed) return false
   return command.state !== 'stateless' || (command.effect !== 'none' && command.effect !== 'grows')
 }

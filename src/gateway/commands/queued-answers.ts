@@ -75,7 +75,7 @@ const QUEUED = encodeSimple('QUEUED')
 /** Queued in the engine in place of a command of the gateway: every user may send it, and it changes nothing. */
 const PLACEHOLDER = encodeCommand(['HELLO'])
 /** Most places in one transaction, because each takes memory until EXEC. */
-export const MOST_PLACES = 10_000
+export const MAX_PLACES = 10_000
 /** Approximate memory of a place, without the arguments of its command, bytes. */
 const PLACE_BYTES = 256
 
@@ -136,7 +136,7 @@ export class QueuedAnswers {
 
   /** Whether no further command of the gateway may be queued. */
   get isFull(): boolean {
-    return this.#places.length >= MOST_PLACES
+    return this.#places.length >= MAX_PLACES
   }
 
   /** Whether places are unknown, because messages may arrive between the elements. */

@@ -110,10 +110,10 @@ export const isAnsweredHere = ({ state }: ServedCommand): boolean => ANSWERED_HE
  * Longest command that the gateway answers, bytes. Other clients wait while the gateway reads such a command as text and
  * hashes the passwords in it.
  */
-const LONGEST_ANSWERED_BYTES = 262_144
+const MAX_ANSWERED_BYTES = 262_144
 
 /** The refusal of a command for the gateway if it is too long. `bytes` is its length. */
 export function tooLongToAnswer(bytes: number): HomeportError | undefined {
-  if (bytes <= LONGEST_ANSWERED_BYTES) return undefined
-  return refusal('request_too_large', { limitBytes: LONGEST_ANSWERED_BYTES, actualBytes: bytes })
+  if (bytes <= MAX_ANSWERED_BYTES) return undefined
+  return refusal('request_too_large', { limitBytes: MAX_ANSWERED_BYTES, actualBytes: bytes })
 }

@@ -12,7 +12,7 @@ import { bareContainer, findSubcommand, type KnownCommand, type ServedCommand } 
 import { Login } from './login.js'
 import { hasTooManyArguments, type Permits, tooManyArguments } from './permits.js'
 import { Pinning } from './pinning.js'
-import { MOST_PLACES, type QueuedAnswers } from './queued-answers.js'
+import { MAX_PLACES, type QueuedAnswers } from './queued-answers.js'
 import {
   arityProblem,
   isAnsweredHere,
@@ -38,7 +38,7 @@ const ARGUMENTS_PER_EFFORT = 64
 const NOT_LOGGED_IN = encodeError('NOAUTH Authentication required.')
 const UNCOUNTED = encodeError('ERR Command not allowed in a transaction that subscribes, or while MONITOR runs')
 const TOO_MANY_QUEUED = encodeError(
-  `ERR too many commands such as CLIENT and CONFIG in one transaction. Limit: ${MOST_PLACES}`,
+  `ERR too many commands such as CLIENT and CONFIG in one transaction. Limit: ${MAX_PLACES}`,
 )
 const SYNTAX_ERROR = encodeError('ERR syntax error')
 const OK = encodeSimple('OK')
@@ -46,8 +46,8 @@ const PING = encodeCommand(['PING'])
 /** Added to a timeout: the engine begins to count it only when the command arrives. */
 const ENGINE_DELAY_MS = 2
 /** Limits for the part of a command that an error repeats. */
-const MOST_SHOWN_WORDS = 48
-const MOST_SHOWN_BYTES = 512
+const MAX_SHOWN_WORDS = 48
+const MAX_SHOWN_BYTES = 512
 /** Words of an HTTP request. A web page can make a browser send one to this port, so the connection is closed. */
 const HTTP_WORDS = new Set(['POST', 'HOST:'])
 
@@ -148,7 +148,7 @@ export class CommandRouter {
     const context = this.#context
     const { frameBuffer, frameStart, argumentCount } = context.frame
     const [, word] = frameArguments(frameBuffer, frameStart, Math.min(argumentCount, 2))
-    const subcommand = word?.toString('utf8', 0, MOST_SHOWN_BYTES)
+    const subcommand = word?.toString('utf8', 0, MAX_SHOWN_BYTES)
     if (subcommand !== undefined) {
       const row = findSubcommand(container.name, subcommand)
       context.profile.lastCommand = row?.name
@@ -360,8 +360,8 @@ export class CommandRouter {
   /** The words that an error repeats. */
   #firstWords(): readonly string[] {
     const { frameBuffer, frameStart, argumentCount } = this.#context.frame
-    return frameArguments(frameBuffer, frameStart, Math.min(argumentCount, MOST_SHOWN_WORDS)).map((word) =>
-      word.toString('utf8', 0, MOST_SHOWN_BYTES),
+    return frameArguments(frameBuffer, frameStart, Math.min(argumentCount, MAX_SHOWN_WORDS)).map((word) =>
+      word.toString('utf8', 0, MAX_SHOWN_BYTES),
     )
   }
 
@@ -376,7 +376,7 @@ export class CommandRouter {
 /** Commands that clients may send before login. */
 const BEFORE_LOGIN = new Set(['AUTH', 'HELLO', 'RESET', 'QUIT'])
 /** Words of a command that are read for MONITOR, which identifies its lines by their beginning. */
-const MOST_MONITORED_WORDS = 256
+const MAX_MONITORED_WORDS = 256
 
 /** Shows the present command, which was sent or answered, to clients that MONITOR the database. */
 export function monitorCommand(context: CommandContext, command: KnownCommand | undefined): void {
@@ -385,7 +385,7 @@ export function monitorCommand(context: CommandContext, command: KnownCommand | 
   context.flow.addEffort(deps.guard.monitors.count)
   const { frameBuffer, frameStart, frameEnd, argumentCount } = frame
   const bytes = keep(frameBuffer.subarray(frameStart, frameEnd))
-  const words = frameArguments(bytes, 0, Math.min(argumentCount, MOST_MONITORED_WORDS))
+  const words = frameArguments(bytes, 0, Math.min(argumentCount, MAX_MONITORED_WORDS))
   const row = command.state === 'container' ? findSubcommand(command.name, words[1]?.toString() ?? '') : command
   const sent = row === undefined && argumentCount === 1 ? command : row
   if (sent?.allowed) deps.guard.monitors.note({ row: sent, words, address: profile.address, isWhole: true })

@@ -13,13 +13,13 @@ import type { Argument } from '../resp/encode.js'
 const FLAG = 'allow-key-locking'
 
 const SHEBANG = '#!'
-const MOST_DIGESTS = 10_000
+const MAX_DIGESTS = 10_000
 const DIGEST_CHARACTERS = 40
 
 /** A script with the flag `no-writes` only reads; engines enforce it. */
 const FIRST_LINE = /^#!lua\b([^\n]{0,512})\n/
 const NO_WRITES = /(?:^| )flags=(?:[^ ]*,)?no-writes(?:,| |$)/
-const MOST_FIRST_LINE = 520
+const MAX_FIRST_LINE_LENGTH = 520
 
 /** Maps the client's digest of a script to the engine's. */
 const digests = new Map<string, string>()
@@ -52,7 +52,7 @@ export function forEngine(name: string, args: readonly Argument[]): readonly Arg
 /** Whether a script declares in its first line that it only reads. */
 export function saysItOnlyReads(script: Argument): boolean {
   if (beginningOf(script) !== SHEBANG) return false
-  const line = typeof script === 'string' ? script : script.toString('latin1', 0, MOST_FIRST_LINE)
+  const line = typeof script === 'string' ? script : script.toString('latin1', 0, MAX_FIRST_LINE_LENGTH)
   return NO_WRITES.test(FIRST_LINE.exec(line)?.[1] ?? '')
 }
 
@@ -89,13 +89,13 @@ function flagsWithout(flags: string): string {
 
 function rememberReading(digest: string): void {
   const [oldest] = readingDigests
-  if (readingDigests.size >= MOST_DIGESTS && oldest !== undefined) readingDigests.delete(oldest)
+  if (readingDigests.size >= MAX_DIGESTS && oldest !== undefined) readingDigests.delete(oldest)
   readingDigests.add(digest)
 }
 
 function remember(digest: string, engineDigest: string): void {
   const [oldest] = digests.keys()
-  if (digests.size >= MOST_DIGESTS && oldest !== undefined) digests.delete(oldest)
+  if (digests.size >= MAX_DIGESTS && oldest !== undefined) digests.delete(oldest)
   digests.set(digest, engineDigest)
 }
 

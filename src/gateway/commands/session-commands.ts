@@ -1,5 +1,5 @@
 import { setInfo, setName } from '../client/profile.js'
-import { LONGEST_PAUSE_MS } from '../limits/command-pause.js'
+import { MAX_PAUSE_MS } from '../limits/command-pause.js'
 import { wholeNumber } from '../resp/arguments.js'
 import {
   encodeArray,
@@ -108,8 +108,7 @@ function pause(context: CommandContext, [text = '', word = 'ALL']: readonly stri
   const ms = wholeNumber(text)
   if (ms === undefined) return encodeError('ERR timeout is not an integer or out of range')
   if (ms < 0) return encodeError('ERR timeout is negative')
-  if (ms > LONGEST_PAUSE_MS)
-    return encodeError(`ERR timeout is out of range: at most ${LONGEST_PAUSE_MS} ms are possible`)
+  if (ms > MAX_PAUSE_MS) return encodeError(`ERR timeout is out of range: at most ${MAX_PAUSE_MS} ms are possible`)
   context.deps.guard.pause.begin(mode === 'ALL' ? 'all' : 'write', ms)
   return OK
 }

@@ -3,7 +3,7 @@ import { isKept, type KeptBytes, type LentBytes } from '../resp/lent-memory.js'
 
 const BLOCK_BYTES = 65_536
 /** Blocks that are kept for reuse: recently used memory is still in the processor's cache. */
-const MOST_SPARE_BLOCKS = 64
+const MAX_SPARE_BLOCKS = 64
 /** From this size on, passing on a view costs less than copying. */
 const COPY_LIMIT_BYTES = 16_384
 
@@ -40,13 +40,13 @@ export class CoalescingWriter {
 
   /** Adds text in UTF-8. */
   appendText(text: string): void {
-    const mostBytes = text.length * 3
-    if (mostBytes >= COPY_LIMIT_BYTES) {
+    const maxBytes = text.length * 3
+    if (maxBytes >= COPY_LIMIT_BYTES) {
       const bytes = Buffer.from(text)
       this.append(bytes, 0, bytes.length)
       return
     }
-    this.#reserve(mostBytes)
+    this.#reserve(maxBytes)
     const length = this.#block.write(text, this.#to)
     this.#to += length
     this.#bytes += length
@@ -112,5 +112,5 @@ const spareBlocks: Buffer[] = []
 
 /** Keeps blocks for reuse. The operating system has copied all of them. */
 function keepForReuse(blocks: readonly Buffer[]): void {
-  for (const block of blocks) if (spareBlocks.length < MOST_SPARE_BLOCKS) spareBlocks.push(block)
+  for (const block of blocks) if (spareBlocks.length < MAX_SPARE_BLOCKS) spareBlocks.push(block)
 }

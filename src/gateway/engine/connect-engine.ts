@@ -7,10 +7,10 @@ import type { LinkOptions } from './link-options.js'
 
 /**
  * Pause between dials. When an engine has just ended, the link notices before the fleet does, and the old socket refuses the
- * connection. So the link looks the engine up and dials `MOST_DIALS` times before it gives up.
+ * connection. So the link looks the engine up and dials `MAX_DIALS` times before it gives up.
  */
 const DIAL_PAUSE_MS = 25
-const MOST_DIALS = 40
+const MAX_DIALS = 40
 
 /** A connection to an engine that has answered the greeting. */
 export interface EngineConnection {
@@ -44,7 +44,7 @@ export async function connectEngine(options: LinkOptions, attempt: Attempt): Pro
     const outcome = await greet(path, options, attempt)
     signal.throwIfAborted()
     if (!(outcome instanceof Error)) return outcome
-    if (outcome instanceof ReplyFormatError || dials >= (options.mostDials ?? MOST_DIALS)) throw outcome
+    if (outcome instanceof ReplyFormatError || dials >= (options.maxDials ?? MAX_DIALS)) throw outcome
     attempt.onPhase('dialling')
     await pause(options.clock, DIAL_PAUSE_MS)
     signal.throwIfAborted()

@@ -2,7 +2,7 @@ import { JOINED_AT_ONCE_BYTES } from '../resp/join-in-slices.js'
 import type { HeldMemory } from './held-memory.js'
 
 /** Lines of MONITOR are cut at this length, bytes. Engines show a value of megabytes with up to four times its bytes. */
-const MOST_LINE_BYTES = 65_536
+const MAX_LINE_BYTES = 65_536
 const CUT = Buffer.from('..."\r\n')
 const PLUS = 0x2b
 
@@ -44,7 +44,7 @@ export class GatheredFrame {
   #fitting(piece: Buffer): Buffer {
     const first = this.#pieces[0] ?? piece
     // More may have been gathered before the client began to monitor.
-    const fits = Math.max(0, MOST_LINE_BYTES - this.#bytes)
+    const fits = Math.max(0, MAX_LINE_BYTES - this.#bytes)
     return this.cutsLines && first[0] === PLUS ? piece.subarray(0, fits) : piece
   }
 

@@ -27,7 +27,7 @@ interface Held {
 }
 
 /** Above this number of held bytes, reading from the engine stops. */
-const MOST_HELD_BYTES = 1024 * 1024
+const MAX_HELD_BYTES = 1024 * 1024
 
 /** Replies of one connection that wait, in order, until they may go out. */
 export class HeldReplies {
@@ -48,14 +48,14 @@ export class HeldReplies {
     this.#socket.pause()
   }
 
-  /** Resumes reading, unless more than `MOST_HELD_BYTES` are held. */
+  /** Resumes reading, unless more than `MAX_HELD_BYTES` are held. */
   resumeReading(): void {
     this.#isReaderPaused = false
     if (!this.#isFull) this.#socket.resume()
   }
 
   get #isFull(): boolean {
-    return this.#bytes > MOST_HELD_BYTES
+    return this.#bytes > MAX_HELD_BYTES
   }
 
   /** Passes a chunk on: at once if it needs no confirmation and no earlier chunk waits. */

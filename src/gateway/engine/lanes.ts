@@ -61,7 +61,7 @@ interface Group {
 /** Chooses the engine of a connection. */
 type PickEndpoint = (endpoints: readonly DataEndpoint[]) => DataEndpoint
 
-const MOST_IDLE_LINKS = 8
+const MAX_IDLE_LINKS = 8
 /**
  * Number of free dedicated lanes that are kept connected while the shared lane is. Later writes would overtake a blocking
  * command that had to wait for its connection.
@@ -150,7 +150,7 @@ export class Lanes {
   /** Takes a dedicated lane back, in any state. No reply may be pending on it. */
   giveBack(key: LaneKey, link: EngineLink): void {
     const group = this.#groups.get(nameOf(key))
-    if (!group || group.idle.length >= MOST_IDLE_LINKS || link.isClosed || link.isIdKnown) {
+    if (!group || group.idle.length >= MAX_IDLE_LINKS || link.isClosed || link.isIdKnown) {
       this.discard(key, link)
       return
     }
@@ -298,7 +298,7 @@ export class Lanes {
     const known = this.#groups.get(name)
     if (known) return known
     const pick: PickEndpoint = (endpoints) => this.#regions?.pick(endpoints) ?? primaryOf(endpoints)
-    const shared = this.#makeLink(key, { replies: 'lent', mostDials: REPLICA_DIALS }, pick)
+    const shared = this.#makeLink(key, { replies: 'lent', maxDials: REPLICA_DIALS }, pick)
     shared.onLost = () => this.#regions?.lost(key.databaseId)
     const group = { shared, idle: [], all: new Set([shared]) }
     if (!shared.isClosed) this.#groups.set(name, group)
@@ -315,7 +315,7 @@ export class Lanes {
 
   #keepIfClean(key: LaneKey, link: EngineLink, clean: boolean): void {
     const group = this.#groups.get(nameOf(key))
-    if (group && clean && group.idle.length < MOST_IDLE_LINKS) group.idle.push(link)
+    if (group && clean && group.idle.length < MAX_IDLE_LINKS) group.idle.push(link)
     else this.discard(key, link)
   }
 
@@ -347,7 +347,7 @@ export class Lanes {
 
   #makeLink(
     key: LaneKey,
-    manner: Pick<LinkOptions, 'replies' | 'mostDials'>,
+    manner: Pick<LinkOptions, 'replies' | 'maxDials'>,
     pick = primaryOf,
     held?: HeldMemory,
   ): EngineLink {

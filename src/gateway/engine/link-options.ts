@@ -20,7 +20,7 @@ export interface LinkOptions {
    */
   readonly replies?: 'lent' | 'given'
   /** Number of refused dials after which the link gives up. Default: 40, about a second. */
-  readonly mostDials?: number
+  readonly maxDials?: number
   readonly clock: Clock
   readonly logger: GatewayLogger
 }

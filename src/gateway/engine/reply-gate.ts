@@ -42,7 +42,7 @@ export function countedIn(held: HeldMemory | undefined, limits: ReplyLimits): Re
 export type ReplyReceiver = Pick<PendingReplies, 'isEmpty' | 'headCount' | 'deliver' | 'deliverHeld'>
 
 /** Length of an error up to which its wording may be replaced, bytes. An error in a script names the script first. */
-const LONGEST_ERROR_BYTES = 512
+const MAX_ERROR_BYTES = 512
 const MINUS = 0x2d
 const PUSH = 0x3e
 const LF = 10
@@ -100,13 +100,13 @@ export class ReplyGate {
   #error(chunk: LentBytes, start: number): number {
     const lineEnd = chunk.indexOf(LF, start)
     // A script can fail with a text of any length. To gather it would copy the whole text again for each chunk.
-    if (lineEnd < 0 && chunk.length - start >= LONGEST_ERROR_BYTES) return this.#pass(chunk, start)
+    if (lineEnd < 0 && chunk.length - start >= MAX_ERROR_BYTES) return this.#pass(chunk, start)
     if (lineEnd < 0) {
       this.#tail = keep(chunk.subarray(start))
       return chunk.length
     }
     const end = lineEnd + 1
-    const text = chunk.toString('latin1', start, Math.min(end, start + LONGEST_ERROR_BYTES))
+    const text = chunk.toString('latin1', start, Math.min(end, start + MAX_ERROR_BYTES))
     const reworded = this.#limits.reword(text)
     if (reworded) this.#substitute(reworded)
     else this.#receiver.deliver(chunk, start, end, 1)

@@ -3,7 +3,7 @@
  * pending before their size is known.
  */
 const FIRST_WINDOW = 32
-const LARGEST_WINDOW = 256
+const MAX_WINDOW = 256
 /** With a window of one, a command that is sent in pieces would wait for its own reply. */
 const SMALLEST_WINDOW = 2
 /** Pending replies, if as long as the latest ones, may take this share of the bytes that the client may leave unread. */
@@ -14,15 +14,15 @@ const SHARE_OF_PENDING = 1 / 4
  * at once, and a shared lane delivers them whether the client reads or not.
  */
 export class ReplyWindow {
-  readonly #mostUnreadBytes: number
+  readonly #maxUnreadBytes: number
   #size: number
   /** Length of the latest replies, bytes, at least half of the previous value: pending replies may be as long as before. */
   #replyBytes = 0
 
-  /** The client may leave `mostUnreadBytes` unread, and no reply is longer than `maxReplyBytes`. */
-  constructor(mostUnreadBytes: number, maxReplyBytes: number) {
-    this.#mostUnreadBytes = mostUnreadBytes
-    this.#size = windowOf(FIRST_WINDOW, mostUnreadBytes, maxReplyBytes)
+  /** The client may leave `maxUnreadBytes` unread, and no reply is longer than `maxReplyBytes`. */
+  constructor(maxUnreadBytes: number, maxReplyBytes: number) {
+    this.#maxUnreadBytes = maxUnreadBytes
+    this.#size = windowOf(FIRST_WINDOW, maxUnreadBytes, maxReplyBytes)
   }
 
   /** Commands that may be pending. */
@@ -38,11 +38,11 @@ export class ReplyWindow {
 
   /** Doubles the window after it was full, as far as the length of the replies allows. */
   widen(): void {
-    this.#resize(Math.min(2 * this.#size, LARGEST_WINDOW))
+    this.#resize(Math.min(2 * this.#size, MAX_WINDOW))
   }
 
   #resize(size: number): void {
-    this.#size = windowOf(size, this.#mostUnreadBytes * SHARE_OF_PENDING, this.#replyBytes)
+    this.#size = windowOf(size, this.#maxUnreadBytes * SHARE_OF_PENDING, this.#replyBytes)
   }
 }
 

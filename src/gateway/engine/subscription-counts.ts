@@ -7,10 +7,10 @@ export interface Subscribed {
 
 /** The beginning of a confirmation of SUBSCRIBE, UNSUBSCRIBE and their kin, in both protocol versions. */
 const CONFIRMATION = /^[*>]3\r\n\$\d+\r\n(s|p)?(?:un)?subscribe\r\n/
-const LONGEST_CONFIRMATION_HEAD_BYTES = 32
+const MAX_CONFIRMATION_HEAD_BYTES = 32
 /** The end of a confirmation: the number of subscriptions left. */
 const REMAINING = /:(\d+)\r\n$/
-const LONGEST_REMAINING_BYTES = 24
+const MAX_REMAINING_BYTES = 24
 
 /** Counts the subscriptions of a client from the confirmations that it gets. */
 export class SubscriptionCounts {
@@ -31,9 +31,9 @@ export class SubscriptionCounts {
 
   /** Takes a frame on its way to the client; only confirmations count. */
   note(frame: Buffer): void {
-    const found = CONFIRMATION.exec(frame.toString('latin1', 0, LONGEST_CONFIRMATION_HEAD_BYTES))
+    const found = CONFIRMATION.exec(frame.toString('latin1', 0, MAX_CONFIRMATION_HEAD_BYTES))
     if (!found) return
-    const remaining = Number(REMAINING.exec(frame.toString('latin1', frame.length - LONGEST_REMAINING_BYTES))?.[1] ?? 0)
+    const remaining = Number(REMAINING.exec(frame.toString('latin1', frame.length - MAX_REMAINING_BYTES))?.[1] ?? 0)
     if (found[1] === 's') {
       this.#shardChannels = remaining
       return

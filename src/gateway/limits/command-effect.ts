@@ -43,7 +43,7 @@ const ALSO_REPLICATED: ReadonlySet<string> = new Set(['PFCOUNT', 'PUBLISH', 'SPU
 const READING_FUNCTION_CALLS: ReadonlySet<string> = new Set(['DUMP', 'HELP', 'KILL', 'LIST', 'STATS'])
 
 /** Commands by their least number of arguments, name included. With fewer, an engine refuses the command at once. */
-const LEAST_ARGUMENTS: readonly (readonly [least: number, names: string])[] = [
+const MIN_ARGUMENTS: readonly (readonly [least: number, names: string])[] = [
   [
     2,
     'BITFIELD DECR DEL FUNCTION GETDEL GETEX INCR LPOP PERSIST PFADD PFCOUNT PFMERGE RPOP SORT SPOP UNLINK XGROUP ' +
@@ -67,7 +67,7 @@ const LEAST_ARGUMENTS: readonly (readonly [least: number, names: string])[] = [
   [8, 'GEOSEARCHSTORE'],
 ]
 const LEAST: ReadonlyMap<string, number> = new Map(
-  LEAST_ARGUMENTS.flatMap(([least, names]) => names.split(' ').map((name): [string, number] => [name, least])),
+  MIN_ARGUMENTS.flatMap(([least, names]) => names.split(' ').map((name): [string, number] => [name, least])),
 )
 
 /** Whether a command may change the data of replicas, judged by its row in the command table. */

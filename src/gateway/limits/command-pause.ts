@@ -8,7 +8,7 @@ import { mayWrite, readingFunctions } from './command-effect.js'
 export type PauseMode = 'write' | 'all'
 
 /** The longest pause that a client can ask for. */
-export const LONGEST_PAUSE_MS = 2 * 3600 * 1000
+export const MAX_PAUSE_MS = 2 * 3600 * 1000
 
 /** The first arguments of a command, name first, of `count` in all. */
 export interface CommandWords {

@@ -38,12 +38,12 @@ export interface GuardOptions {
   readonly onLackOfSpace: () => void
 }
 
-const LONGEST_UNKNOWN_MS = 1_000
-/** Another node may answer reads ahead for this time, at the rate of the plan or at most `MOST_READ_AHEAD` a second. */
+const MAX_UNKNOWN_MS = 1_000
+/** Another node may answer reads ahead for this time, at the rate of the plan or at most `MAX_READ_AHEAD` a second. */
 const READ_AHEAD_SECONDS = 0.25
-const MOST_READ_AHEAD = 100_000
-const LEAST_REQUEST_COMMANDS = 10_000
-const MOST_REQUEST_COMMANDS = 100_000
+const MAX_READ_AHEAD = 100_000
+const MIN_REQUEST_COMMANDS = 10_000
+const MAX_REQUEST_COMMANDS = 100_000
 const MEMORY_STATS = encodeCommand(['INFO', 'memory'])
 
 /** The engine's error when its data set is full, also within an error of a script. */
@@ -129,8 +129,8 @@ export class DatabaseGuard {
 
   /** Most commands of one REST request: the plan's commands per second, between two bounds. */
   get maxRequestCommands(): number {
-    const perSecond = this.#database.maxCommandsPerSecond ?? MOST_REQUEST_COMMANDS
-    return Math.min(Math.max(perSecond, LEAST_REQUEST_COMMANDS), MOST_REQUEST_COMMANDS)
+    const perSecond = this.#database.maxCommandsPerSecond ?? MAX_REQUEST_COMMANDS
+    return Math.min(Math.max(perSecond, MIN_REQUEST_COMMANDS), MAX_REQUEST_COMMANDS)
   }
 
   /** The limits and wording of the engine's replies. */
@@ -189,7 +189,7 @@ export class DatabaseGuard {
     const isFree =
       this.isOpen && !this.monitors.isWatched && this.pause.mode === undefined && this.bandwidth.waitMs === 0
     if (!isFree) return undefined
-    const perSecond = Math.min(this.#database.maxCommandsPerSecond ?? MOST_READ_AHEAD, MOST_READ_AHEAD)
+    const perSecond = Math.min(this.#database.maxCommandsPerSecond ?? MAX_READ_AHEAD, MAX_READ_AHEAD)
     const slice = Math.max(1, Math.floor(perSecond * READ_AHEAD_SECONDS)) - outstanding.here
     const left = this.#maxRequestsPerMonth - this.meter.month.requests - outstanding.everywhere
     const more = Math.max(0, Math.min(slice, left))
@@ -303,7 +303,7 @@ export class DatabaseGuard {
     if (thresholdBytes === undefined) return undefined
     this.meter.refusedForSpace++
     const nowMs = this.#options.clock.now()
-    if (nowMs - this.#dataAskedAtMs >= LONGEST_UNKNOWN_MS) {
+    if (nowMs - this.#dataAskedAtMs >= MAX_UNKNOWN_MS) {
       this.#dataAskedAtMs = nowMs
       this.#options.ask(MEMORY_STATS).then(
         (reply) => {

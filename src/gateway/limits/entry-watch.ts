@@ -5,10 +5,10 @@ import { type AskEngine, integerReply } from './engine-questions.js'
 const SLOTS = 1024
 const SLOT_MASK = SLOTS - 1
 /** Most entries whose size is tracked; a database has few that are near its limit. */
-const MOST_TRACKED = 4096
+const MAX_TRACKED = 4096
 /** Longer keys are kept as digests: thousands of 32 KiB each would use memory that no limit counts. */
-const LONGEST_NAME = 64
-const LONGEST_INTERVAL_BYTES = 1024 * 1024
+const MAX_NAME_LENGTH = 64
+const MAX_INTERVAL_BYTES = 1024 * 1024
 const INTERVALS_PER_LIMIT = 16
 const CR = 13
 const ZERO = 48
@@ -70,7 +70,7 @@ export class EntryWatch {
   set limitBytes(limitBytes: number) {
     if (limitBytes === this.#limitBytes) return
     this.#limitBytes = limitBytes
-    this.#intervalBytes = Math.min(LONGEST_INTERVAL_BYTES, limitBytes / INTERVALS_PER_LIMIT)
+    this.#intervalBytes = Math.min(MAX_INTERVAL_BYTES, limitBytes / INTERVALS_PER_LIMIT)
     this.#slots?.tracked.fill(0)
     this.#entries.clear()
   }
@@ -162,7 +162,7 @@ export class EntryWatch {
     if (bytes <= this.#limitBytes / 2) return
     // An entry that was deleted is never asked about again, so the oldest one is dropped for a new one.
     const [oldest] = this.#entries.keys()
-    if (oldest !== undefined && this.#entries.size >= MOST_TRACKED) this.#forget(oldest)
+    if (oldest !== undefined && this.#entries.size >= MAX_TRACKED) this.#forget(oldest)
     const slot = slotOf(key)
     this.#entries.set(name, { slot, bytes })
     if (this.#slots) changeAt(this.#slots.tracked, slot, 1)
@@ -177,7 +177,7 @@ export class EntryWatch {
 }
 
 function nameOf(key: Buffer): string {
-  return key.length > LONGEST_NAME ? hash('sha256', key, 'base64') : key.toString('latin1')
+  return key.length > MAX_NAME_LENGTH ? hash('sha256', key, 'base64') : key.toString('latin1')
 }
 
 function changeAt(counts: Uint16Array, slot: number, change: number): void {

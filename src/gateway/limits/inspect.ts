@@ -13,9 +13,9 @@ export const UNSEEN_BYTES = 16 * 1024
 
 /** A type of BITFIELD, such as `u63` or `i64`. */
 const BITFIELD_TYPE = /^[ui](\d{1,2})$/i
-const LONGEST_BITFIELD_TYPE = 3
+const MAX_BITFIELD_TYPE_LENGTH = 3
 /** `#` and the twelve digits that an offset in bits may have. */
-const LONGEST_BITFIELD_OFFSET = 13
+const MAX_BITFIELD_OFFSET_LENGTH = 13
 const LOWER_CASE = 0x20
 const SIGNED = 'i'.charCodeAt(0)
 const UNSIGNED = 'u'.charCodeAt(0)
@@ -69,9 +69,9 @@ function highestOffset(args: readonly Argument[]): number {
 /** `u8 #3`: the type precedes the offset; with `#` the offset is in units of its width. */
 function bitfieldOffset(type: Argument | undefined, offset: Argument): number {
   // The cheap checks come first: three of four arguments are no type, and a command may have a million arguments.
-  if (type === undefined || type.length > LONGEST_BITFIELD_TYPE || !startsLikeType(type)) return 0
+  if (type === undefined || type.length > MAX_BITFIELD_TYPE_LENGTH || !startsLikeType(type)) return 0
   const bits = Number(BITFIELD_TYPE.exec(type.toString())?.[1] ?? 0)
-  if (bits === 0 || offset.length > LONGEST_BITFIELD_OFFSET) return 0
+  if (bits === 0 || offset.length > MAX_BITFIELD_OFFSET_LENGTH) return 0
   const text = offset.toString()
   const isCounted = text.startsWith('#')
   const number = isCounted ? text.slice(1) : text

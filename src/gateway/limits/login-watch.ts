@@ -3,12 +3,12 @@ import type { Clock } from '../../base/index.js'
 /** Number of failures without a delay, for people who mistype a password. */
 const FREE_FAILURES = 5
 const FIRST_DELAY_MS = 100
-const LONGEST_DELAY_MS = 5_000
+const MAX_DELAY_MS = 5_000
 /** Longest wait; an attempt that would have to wait longer is refused. */
-const LONGEST_WAIT_MS = 10_000
+const MAX_WAIT_MS = 10_000
 /** Failures are forgotten after this time without another. */
 const FORGET_AFTER_MS = 15 * 60_000
-const MOST_ENTRIES = 10_000
+const MAX_ENTRIES = 10_000
 
 /** When an attempt may be made: now, when `turn` resolves, or only after `afterSeconds`. */
 export type LoginTurn =
@@ -52,7 +52,7 @@ export class LoginWatch {
     if (!entry) return NOW
     const nowMs = this.#clock.now()
     const waitMs = Math.max(0, entry.freeAtMs - nowMs)
-    if (waitMs > LONGEST_WAIT_MS) return { kind: 'refused', afterSeconds: Math.ceil((waitMs - LONGEST_WAIT_MS) / 1000) }
+    if (waitMs > MAX_WAIT_MS) return { kind: 'refused', afterSeconds: Math.ceil((waitMs - MAX_WAIT_MS) / 1000) }
     this.#entries.set(origin, { ...entry, freeAtMs: nowMs + waitMs + delayMs(entry.failures) })
     if (waitMs === 0) return NOW
     return { kind: 'later', turn: new Promise((resolve) => void this.#clock.after(waitMs, resolve)) }
@@ -68,7 +68,7 @@ export class LoginWatch {
       failedAtMs: nowMs,
       freeAtMs: Math.max(freeAtMs, nowMs + delayMs(failures + 1)),
     })
-    if (this.#entries.size > MOST_ENTRIES) this.#forgetOldest()
+    if (this.#entries.size > MAX_ENTRIES) this.#forgetOldest()
   }
 
   /** Records that an attempt of this origin has succeeded. */
@@ -95,5 +95,5 @@ export class LoginWatch {
 
 function delayMs(failures: number): number {
   if (failures <= FREE_FAILURES) return 0
-  return Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** Math.min(failures - FREE_FAILURES - 1, 16))
+  return Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** Math.min(failures - FREE_FAILURES - 1, 16))
 }

@@ -7,9 +7,9 @@ import { MAX_KEY_BYTES } from './inspect.js'
 /** Entries that XAUTOCLAIM claims without COUNT. */
 const DEFAULT_COUNT = 100
 /** An XCLAIM with at most this many ids is checked id by id. */
-const MOST_ASKED = 1_000
+const MAX_ASKED = 1_000
 /** Most entries that XPENDING is asked for. At most a third belong to the claiming consumer, which has 1,000 at most. */
-const MOST_SHOWN = 3 * MOST_ASKED
+const MAX_SHOWN = 3 * MAX_ASKED
 const ENTRY_ID = /^(?:\d+(?:-\d+)?|-|\+)$/
 const WHOLE = /^\d{1,15}$/
 
@@ -53,10 +53,10 @@ async function addedBy(claim: GroupClaim, ask: AskEngine): Promise<number> {
   if (!WHOLE.test(claim.minIdleMs.toString())) return 0
   if (claim.name === 'XAUTOCLAIM')
     return countOfOthers(
-      await ask(pendingQuery(claim, claim.ids[0] ?? '-', '+', Math.min(claim.count, MOST_SHOWN))),
+      await ask(pendingQuery(claim, claim.ids[0] ?? '-', '+', Math.min(claim.count, MAX_SHOWN))),
       claim,
     )
-  if (claim.ids.length > MOST_ASKED) return claim.count
+  if (claim.ids.length > MAX_ASKED) return claim.count
   const replies = await inBatches(claim.ids, (id) => ask(pendingQuery(claim, id, id, 1)))
   return replies.reduce((sum, reply) => sum + countOfOthers(reply, claim), 0)
 }
@@ -99,9 +99,9 @@ function refusalOfNames(named: Pick<Consumer, 'group' | 'consumer'> | undefined)
 const MAX_PENDING_ENTRIES = 1_000
 
 /** Most consumers whose bound is remembered. For any other, the watch asks the engine. */
-const MOST_KNOWN = 4_096
+const MAX_KNOWN = 4_096
 /** Length of a key, a group and a consumer together. */
-const LONGEST_NAME_BYTES = 512
+const MAX_NAME_BYTES = 512
 /** Most characters of a name in an error. */
 const SHOWN_CHARACTERS = 128
 
@@ -215,7 +215,7 @@ export class PendingWatch {
   #remember(name: string, bound: number): void {
     this.#bounds.delete(name)
     this.#bounds.set(name, bound)
-    if (this.#bounds.size <= MOST_KNOWN) return
+    if (this.#bounds.size <= MAX_KNOWN) return
     for (const oldest of this.#bounds.keys()) {
       this.#bounds.delete(oldest)
       return
@@ -248,7 +248,7 @@ const shown = (name: Argument): string => name.toString().slice(0, SHOWN_CHARACT
 /** Long names are replaced by their digest: the watch remembers thousands, and each may be as long as a request. */
 function nameOf({ key, group, consumer }: Consumer): string {
   const parts = [key, group, consumer].map(encodeBulk)
-  const isLong = parts.reduce((sum, { length }) => sum + length, 0) > LONGEST_NAME_BYTES
+  const isLong = parts.reduce((sum, { length }) => sum + length, 0) > MAX_NAME_BYTES
   return isLong ? sha256Hex(Buffer.concat(parts)) : Buffer.concat(parts).toString('latin1')
 }
 

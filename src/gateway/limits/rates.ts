@@ -3,7 +3,7 @@ import type { DatabaseMeter } from '../../telemetry/index.js'
 
 /** Size of a burst after a pause: the commands of this time, seconds. */
 const BURST_SECONDS = 0.1
-const SHORTEST_PAUSE_MS = 2
+const MIN_PAUSE_MS = 2
 
 interface Waiter {
   readonly count: number
@@ -96,7 +96,7 @@ export class CommandRate {
   #setTimer(): void {
     if (this.#timer) return
     const missingMs = (1000 * (1 - this.#tokens)) / this.#perSecond
-    this.#timer = this.#clock.after(Math.max(SHORTEST_PAUSE_MS, Math.ceil(missingMs)), () => {
+    this.#timer = this.#clock.after(Math.max(MIN_PAUSE_MS, Math.ceil(missingMs)), () => {
       this.#timer = undefined
       this.#serve()
     })
@@ -127,7 +127,7 @@ export class CommandRate {
 /** Rate of a database that has used up the bytes of its month. */
 export const SLOW_BYTES_PER_SECOND = 128 * 1024
 /** Waiting commands check again after this time: the limit may change, and the month end. */
-const LONGEST_WAIT_MS = 1_000
+const MAX_WAIT_MS = 1_000
 
 /**
  * The bytes that the clients of one database send and receive in a calendar month. Beyond the limit nothing fails:
@@ -155,7 +155,7 @@ export class Bandwidth {
     if (this.#meter.monthBytes < this.limitBytes) return 0
     this.#settle()
     if (this.#allowance >= 0) return 0
-    return Math.min(LONGEST_WAIT_MS, Math.ceil((-1000 * this.#allowance) / SLOW_BYTES_PER_SECOND))
+    return Math.min(MAX_WAIT_MS, Math.ceil((-1000 * this.#allowance) / SLOW_BYTES_PER_SECOND))
   }
 
   /** Resolves when a command may be sent; undefined when that is now. */

@@ -32,7 +32,7 @@ export interface ScriptWatchOptions {
 }
 
 const MINUTE_MS = 60_000
-const LONGEST_UNASKED_MS = 100
+const MAX_UNASKED_MS = 100
 const STATS = [encodeCommand(['INFO', 'commandstats']), encodeCommand(['INFO', 'memory'])] as const
 const KILL = encodeTextCommand(['SCRIPT', 'KILL']) + encodeTextCommand(['FUNCTION', 'KILL'])
 const FLUSH = encodeTextCommand(['SCRIPT', 'FLUSH', 'SYNC'])
@@ -42,15 +42,15 @@ const DATA_BYTES = /^used_memory:(\d+)/m
 const INTERPRETER_BYTES = /^used_memory_vm_eval:(\d+)/m
 
 /** A script that still runs this long after the engine was asked to end it counts as unendable. */
-const LONGEST_UNENDED_MS = 750
+const MAX_UNENDED_MS = 750
 /** The same time for an engine that does not answer and may be busy with something other than a script. */
-const LONGEST_DOUBTFUL_MS = 5_000
+const MAX_DOUBTFUL_MS = 5_000
 /** Longest silence of an engine, however many scripts are queued. */
-const LONGEST_SILENCE_MS = 10_000
+const MAX_SILENCE_MS = 10_000
 /** Replies that are lost within this time after an engine was ended get the error that names the script. */
 const BLAMED_MS = 5_000
 /** Least interpreter memory for a flush, bytes. A flush is costly: after it, every client has to send its scripts again. */
-const LEAST_FLUSHED_BYTES = 2 ** 25
+const MIN_FLUSHED_BYTES = 2 ** 25
 
 /**
  * A script that blocks the engine.
@@ -169,7 +169,7 @@ export class ScriptWatch {
     const hasScript = replies.includes('UNKILLABLE') || replies.includes('+OK')
     if (!hasScript) this.#hold = undefined
     else if (this.#hold?.kind !== 'unended')
-      this.#hold = { kind: 'unended', sinceMs: elapsedMs(), mostMs: LONGEST_UNENDED_MS }
+      this.#hold = { kind: 'unended', sinceMs: elapsedMs(), mostMs: MAX_UNENDED_MS }
   }
 
   /**
@@ -181,8 +181,8 @@ export class ScriptWatch {
     if (runsScript === 'no') this.#hold = undefined
     if (runsScript === 'no' || this.#hold?.kind === 'silent') return
     const othersMs = (this.#inFlight.size - 1) * this.limits.timeoutMs
-    const leastMs = runsScript === 'surely' ? LONGEST_UNENDED_MS : LONGEST_DOUBTFUL_MS
-    const mostMs = Math.min(Math.max(leastMs, LONGEST_UNENDED_MS + othersMs), LONGEST_SILENCE_MS)
+    const leastMs = runsScript === 'surely' ? MAX_UNENDED_MS : MAX_DOUBTFUL_MS
+    const mostMs = Math.min(Math.max(leastMs, MAX_UNENDED_MS + othersMs), MAX_SILENCE_MS)
     this.#hold = { kind: 'silent', sinceMs, mostMs }
   }
 
@@ -203,7 +203,7 @@ export class ScriptWatch {
     const { msPerMinute, maxDataBytes } = this.limits
     const areBounded = msPerMinute < Number.POSITIVE_INFINITY || maxDataBytes < Number.POSITIVE_INFINITY
     if (!areBounded || this.#asking) return
-    if (this.#engineUs !== undefined && nowMs - this.#askedAtMs < LONGEST_UNASKED_MS) return
+    if (this.#engineUs !== undefined && nowMs - this.#askedAtMs < MAX_UNASKED_MS) return
     this.#asking = true
     this.#askedAtMs = nowMs
     Promise.all(STATS.map((question) => ask(question))).then(
@@ -225,7 +225,7 @@ export class ScriptWatch {
     this.#usedUs += engineUs >= last ? engineUs - last : engineUs
     const ofScripts = Number(INTERPRETER_BYTES.exec(memory)?.[1] ?? 0)
     const isTooMuch = Number(DATA_BYTES.exec(memory)?.[1] ?? 0) + ofScripts > this.limits.maxDataBytes
-    if (isTooMuch && ofScripts >= LEAST_FLUSHED_BYTES) void this.#options.interrupt(FLUSH, 1)
+    if (isTooMuch && ofScripts >= MIN_FLUSHED_BYTES) void this.#options.interrupt(FLUSH, 1)
   }
 
   #turn(): void {

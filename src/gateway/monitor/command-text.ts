@@ -10,20 +10,20 @@ const NAMED: ReadonlyMap<number, string> = new Map([
   [0x5c, '\\\\'],
 ])
 
-/** The words of a command as in a line of MONITOR, up to about `mostCharacters`. */
-export function commandText(words: Iterable<Argument>, mostCharacters: number): string {
+/** The words of a command as in a line of MONITOR, up to about `maxCharacters`. */
+export function commandText(words: Iterable<Argument>, maxCharacters: number): string {
   let text = ''
   for (const word of words) {
-    if (text.length >= mostCharacters) break
-    text += `${text === '' ? '' : ' '}${quoted(word, mostCharacters)}`
+    if (text.length >= maxCharacters) break
+    text += `${text === '' ? '' : ' '}${quoted(word, maxCharacters)}`
   }
   return text
 }
 
-function quoted(word: Argument, mostCharacters: number): string {
-  const bytes = typeof word === 'string' ? Buffer.from(word.slice(0, mostCharacters)) : word
+function quoted(word: Argument, maxCharacters: number): string {
+  const bytes = typeof word === 'string' ? Buffer.from(word.slice(0, maxCharacters)) : word
   let text = '"'
-  for (let at = 0; at < bytes.length && text.length < mostCharacters; at++) text += shown(bytes[at] ?? 0)
+  for (let at = 0; at < bytes.length && text.length < maxCharacters; at++) text += shown(bytes[at] ?? 0)
   return `${text}"`
 }
 

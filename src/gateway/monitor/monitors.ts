@@ -35,10 +35,10 @@ const KEY_CHARACTERS = 512
 /** Most characters of a command that the gateway answers itself. */
 const TEXT_CHARACTERS = 4_096
 /** Most clients that monitor one database. Every command costs a note and a line for each of them. */
-const MOST_MONITORS = 32
+const MAX_MONITORS = 32
 /** Most commands that wait for their line of the engine. A command that the engine refuses never gets one. */
-export const MOST_NOTES = 4_096
-const MOST_BEGINNINGS = 64
+export const MAX_NOTES = 4_096
+const MAX_BEGINNINGS = 64
 const UNKNOWN_ADDRESS = '0.0.0.0:0'
 const NOTHING = Buffer.alloc(0)
 const PUSH = 0x3e
@@ -67,8 +67,8 @@ export class Monitors {
 
   /** The error if no further client may monitor; undefined if one may. */
   get refusal(): HomeportError | undefined {
-    if (this.count < MOST_MONITORS) return undefined
-    return new HomeportError('too_many_monitors', { limit: MOST_MONITORS })
+    if (this.count < MAX_MONITORS) return undefined
+    return new HomeportError('too_many_monitors', { limit: MAX_MONITORS })
   }
 
   /** Adds a monitoring client, until `end` of the view is called. */
@@ -131,7 +131,7 @@ export class MonitorView {
     if (known) known.push(note)
     else this.#notes.set(key, [note])
     this.#noteCount++
-    if (this.#noteCount <= MOST_NOTES) return
+    if (this.#noteCount <= MAX_NOTES) return
     const [oldest] = this.#notes
     if (!oldest) return
     this.#noteCount -= oldest[1].length
@@ -141,7 +141,7 @@ export class MonitorView {
   /** Notes that the engine will show a command whose text begins with this key. */
   expectBeginning(key: string, note: Note): void {
     this.#beginnings.push({ key, note })
-    if (this.#beginnings.length > MOST_BEGINNINGS) this.#beginnings.shift()
+    if (this.#beginnings.length > MAX_BEGINNINGS) this.#beginnings.shift()
   }
 
   /** Shows a command that is not sent to an engine, once the engine has accepted MONITOR. */

@@ -74,7 +74,7 @@ const CHECK_MS = 250
 const AWAY_MS = 500
 /** Pauses between two questions to a replica that lags: the first, and the longest. */
 const FIRST_PAUSE_MS = 1
-const LONGEST_PAUSE_MS = 25
+const MAX_PAUSE_MS = 25
 /** Longest round. The next read starts a new round for a replica that lags further. */
 const ROUND_LIMIT_MS = 2_000
 
@@ -200,7 +200,7 @@ export class ReplicaWatch {
     while (goal && epoch === this.#epoch && this.#options.clock.now() < deadlineMs) {
       if (hasReached(await this.#answerOf(this.#options.askReplica()), goal)) return true
       await this.#pause(pauseMs)
-      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
+      pauseMs = Math.min(2 * pauseMs, MAX_PAUSE_MS)
     }
     return false
   }

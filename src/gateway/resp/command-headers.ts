@@ -5,11 +5,11 @@ export const INCOMPLETE = -1
 /** Result of `HeaderReader.read`: the bytes are no header. */
 export const INVALID = -2
 
-const LONGEST_HEADER_BYTES = 32
-const MOST_DIGITS = 10
+const MAX_HEADER_BYTES = 32
+const MAX_DIGITS = 10
 /** Longer numbers are left to the step-by-step parser, so that number and header length fit into 31 bits. */
-const MOST_PLAIN_DIGITS = 7
-const MOST_NEGATIVE_DIGITS = 9
+const MAX_PLAIN_DIGITS = 7
+const MAX_NEGATIVE_DIGITS = 9
 const LF = 10
 const CR = 13
 const DOLLAR = 36
@@ -33,7 +33,7 @@ export class HeaderReader {
       if (digit < 0 || digit > 9) break
       value = value * 10 + digit
     }
-    if (behind + 1 >= limit) return behind - at > LONGEST_HEADER_BYTES ? INVALID : INCOMPLETE
+    if (behind + 1 >= limit) return behind - at > MAX_HEADER_BYTES ? INVALID : INCOMPLETE
     if (buffer[behind] !== CR || buffer[behind + 1] !== LF) return this.#readNegative(buffer, at, limit)
     if (!isCanonical(buffer, at + 1, behind)) return INVALID
     this.end = behind + 2
@@ -43,8 +43,8 @@ export class HeaderReader {
   /** Reads a negative number. For the engine, a negative argument count is an empty command, a negative length an error. */
   #readNegative(buffer: Buffer, at: number, limit: number): number {
     let behind = at + 1
-    for (; behind < limit && behind - at <= LONGEST_HEADER_BYTES; behind++) if (buffer[behind] === CR) break
-    if (behind + 1 >= limit) return limit - at > LONGEST_HEADER_BYTES ? INVALID : INCOMPLETE
+    for (; behind < limit && behind - at <= MAX_HEADER_BYTES; behind++) if (buffer[behind] === CR) break
+    if (behind + 1 >= limit) return limit - at > MAX_HEADER_BYTES ? INVALID : INCOMPLETE
     const isLine = buffer[behind] === CR && buffer[behind + 1] === LF
     if (!isLine || buffer[at] !== STAR || !isNegative(buffer, at + 1, behind)) return INVALID
     this.end = behind + 2
@@ -55,7 +55,7 @@ export class HeaderReader {
 /** Whether [start, end) is a minus sign and a number of at most nine digits without a leading zero. */
 function isNegative(buffer: Buffer, start: number, end: number): boolean {
   const digits = end - start - 1
-  if (digits < 1 || digits > MOST_NEGATIVE_DIGITS || buffer[start] !== MINUS || buffer[start + 1] === ZERO) return false
+  if (digits < 1 || digits > MAX_NEGATIVE_DIGITS || buffer[start] !== MINUS || buffer[start + 1] === ZERO) return false
   for (let at = start + 1; at < end; at++) {
     const digit = (buffer[at] ?? 0) - ZERO
     if (digit < 0 || digit > 9) return false
@@ -65,7 +65,7 @@ function isNegative(buffer: Buffer, start: number, end: number): boolean {
 
 /** The engine refuses empty numbers and leading zeros. */
 function isCanonical(buffer: Buffer, start: number, end: number): boolean {
-  return end > start && end - start <= MOST_DIGITS && (buffer[start] !== ZERO || end - start === 1)
+  return end > start && end - start <= MAX_DIGITS && (buffer[start] !== ZERO || end - start === 1)
 }
 
 /** A byte as an error about a header shows it. */
@@ -95,14 +95,14 @@ export class PlainCommand {
     const first = readHeader(buffer, begin, limit)
     const count = first >> LENGTH_BITS
     if (count <= 0 || count > limits.maxArguments) return false
-    const mostBytes = Math.min(limits.maxArgumentBytes, limits.largeArgumentBytes - 1)
+    const maxBytes = Math.min(limits.maxArgumentBytes, limits.largeArgumentBytes - 1)
     this.argumentCount = count
     let at = begin + (first & LENGTH_MASK)
     for (let left = count; left > 0; left--) {
       if (at >= limit || buffer[at] !== DOLLAR) return false
       const header = readHeader(buffer, at, limit)
       const length = header >> LENGTH_BITS
-      if (length < 0 || length > mostBytes) return false
+      if (length < 0 || length > maxBytes) return false
       at += header & LENGTH_MASK
       if (left === count) this.#noteName(at, length)
       at += length + LINE_END_BYTES
@@ -129,6 +129,6 @@ function readHeader(buffer: Buffer, at: number, limit: number): number {
   }
   if (behind + 1 >= limit || buffer[behind] !== CR || buffer[behind + 1] !== LF) return SPECIAL
   const digits = behind - at - 1
-  if (digits > MOST_PLAIN_DIGITS || (digits > 1 && buffer[at + 1] === ZERO)) return SPECIAL
+  if (digits > MAX_PLAIN_DIGITS || (digits > 1 && buffer[at + 1] === ZERO)) return SPECIAL
   return (value << LENGTH_BITS) | (digits + 1 + LINE_END_BYTES)
 }

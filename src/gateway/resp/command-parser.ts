@@ -14,7 +14,7 @@ const WHOLE_ARGUMENTS = 2
 const HEADER_STEP_BYTES = 64
 const INLINE_STEP_BYTES = 4096
 /** Empty commands that are skipped in one call: a client may send a hundred thousand at once. */
-const MOST_EMPTY_COMMANDS = 1_000
+const MAX_EMPTY_COMMANDS = 1_000
 const LF = 10
 const DOLLAR = 36
 const STAR = 42
@@ -181,7 +181,7 @@ export class CommandParser {
     const input = this.#input
     input.begin = behindEmptyLines(input.bytes, input.begin, input.end)
     for (let empty = 0; input.begin < input.end; empty++) {
-      if (empty === MOST_EMPTY_COMMANDS) return 'empty'
+      if (empty === MAX_EMPTY_COMMANDS) return 'empty'
       if (input.bytes[input.begin] !== STAR) {
         const outcome = this.#readInline()
         if (outcome !== 'blank') return outcome

@@ -3,9 +3,9 @@ import { isGathered, type LentBytes, newBlock } from './lent-memory.js'
 /** Sizes of the memory that is reused. A command gets the next larger size, at most twice its length. */
 const SIZES = [8_192, 16_384, 32_768, 65_536]
 /** Least length for which memory is reused: a client that has sent a few bytes must not occupy 8 KiB. */
-const LEAST_REUSED_BYTES = 4_096
+const MIN_REUSED_BYTES = 4_096
 /** Spare memory of each size, bytes. */
-const MOST_SPARE_BYTES = 2 ** 20
+const MAX_SPARE_BYTES = 2 ** 20
 
 const spare = new Map<number, LentBytes[]>(SIZES.map((size) => [size, []]))
 
@@ -47,12 +47,12 @@ export class GatherMemory {
 }
 
 function takeMemory(bytes: number): LentBytes {
-  const size = bytes < LEAST_REUSED_BYTES ? undefined : SIZES.find((known) => known >= bytes)
+  const size = bytes < MIN_REUSED_BYTES ? undefined : SIZES.find((known) => known >= bytes)
   if (size === undefined) return Buffer.allocUnsafeSlow(bytes)
   return spare.get(size)?.pop() ?? newBlock('gathered', size)
 }
 
 function giveBack(memory: LentBytes): void {
   const list = spare.get(memory.length)
-  if (list && isGathered(memory) && list.length * memory.length < MOST_SPARE_BYTES) list.push(memory)
+  if (list && isGathered(memory) && list.length * memory.length < MAX_SPARE_BYTES) list.push(memory)
 }

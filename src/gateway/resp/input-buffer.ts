@@ -2,7 +2,7 @@ import { GatherMemory } from './gather-memory.js'
 import { ChunkQueue, isLent, keep, type LentBytes } from './lent-memory.js'
 
 /** Memory for an announced argument is limited to this multiple of the bytes that have arrived. */
-const MOST_FORESEEN = 8
+const MAX_FORESEEN = 8
 const SPARE_BYTES = 64
 
 /**
@@ -108,13 +108,13 @@ export class InputBuffer {
 
   /**
    * Size of the new buffer: twice the bytes that are held, so that the work stays linear. If the length of the rest of the
-   * command is known, exactly that, up to `MOST_FORESEEN` times the bytes that have arrived.
+   * command is known, exactly that, up to `MAX_FORESEEN` times the bytes that have arrived.
    */
   #space(bytes: number, neededBytes: number, isRest: boolean): number {
     const arrived = this.end - this.begin + bytes
     if (!isRest) return 2 * arrived + SPARE_BYTES
     const known = this.end - this.begin + Math.max(bytes, neededBytes)
-    return Math.min(known, MOST_FORESEEN * arrived) + SPARE_BYTES
+    return Math.min(known, MAX_FORESEEN * arrived) + SPARE_BYTES
   }
 }
 

@@ -32,8 +32,8 @@ type Loan = 'common' | 'replaceable' | 'gathered'
 /** Large enough that a pipeline of large values mostly arrives in one read: few commands are spread over two. */
 const COMMON_BLOCK_BYTES = 262_144
 /** Least: what an engine writes at a time while its replies are short. Most: what the system buffers for the connection. */
-const LEAST_REPLACEABLE_BYTES = 65_536
-const MOST_REPLACEABLE_BYTES = 262_144
+const MIN_REPLACEABLE_BYTES = 65_536
+const MAX_REPLACEABLE_BYTES = 262_144
 /** From this size on, replacing a block costs less than copying out of it. */
 const COPY_LIMIT_BYTES = 16_384
 
@@ -44,21 +44,21 @@ export const COMMON_BLOCK = newBlock('common', COMMON_BLOCK_BYTES)
 
 /** The memory that one connection to an engine reads into. */
 export class ReadMemory {
-  #bytes = LEAST_REPLACEABLE_BYTES
-  #block = newBlock('replaceable', LEAST_REPLACEABLE_BYTES)
+  #bytes = MIN_REPLACEABLE_BYTES
+  #block = newBlock('replaceable', MIN_REPLACEABLE_BYTES)
 
   /** The memory for the next read. */
   get block(): Buffer {
     const isKept = !loans.has(this.#block.buffer)
     // A client that does not read may keep a whole block for a short reply, so the next block is small.
-    if (isKept) this.#bytes = LEAST_REPLACEABLE_BYTES
+    if (isKept) this.#bytes = MIN_REPLACEABLE_BYTES
     if (isKept || this.#block.length < this.#bytes) this.#block = newBlock('replaceable', this.#bytes)
     return this.#block
   }
 
   /** The bytes of the last read. A read that fills the block makes the next block larger: long replies take fewer reads. */
   view(bytes: number): LentBytes {
-    if (bytes === this.#bytes) this.#bytes = Math.min(2 * bytes, MOST_REPLACEABLE_BYTES)
+    if (bytes === this.#bytes) this.#bytes = Math.min(2 * bytes, MAX_REPLACEABLE_BYTES)
     return this.#block.subarray(0, bytes)
   }
 }

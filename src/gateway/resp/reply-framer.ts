@@ -19,7 +19,7 @@ const CR = 13
 const MINUS = 45
 const ZERO = 48
 const NINE = 57
-const LARGEST_NUMBER = 2 ** 32
+const MAX_NUMBER = 2 ** 32
 
 /**
  * Finds the ends of replies in RESP2 and RESP3, without decoding or copying them. A chunk may end at any byte of a reply.
@@ -107,7 +107,7 @@ export class ReplyFramer {
     if (byte >= ZERO && byte <= NINE) {
       this.#number = this.#number * 10 + byte - ZERO
       this.#digits++
-      if (this.#number > LARGEST_NUMBER) throw new ReplyFormatError('a length is too large')
+      if (this.#number > MAX_NUMBER) throw new ReplyFormatError('a length is too large')
     } else if (byte === MINUS && this.#digits === 0) {
       this.#negative = true
     } else if (byte !== CR) {

@@ -22,13 +22,13 @@ export interface BodyLimits {
 }
 
 /** Most arguments of one command in JSON. */
-const MOST_ARGUMENTS = 262_144
+const MAX_ARGUMENTS = 262_144
 /** Most values of a body, commands and arguments together. */
-const MOST_VALUES = 524_288
+const MAX_VALUES = 524_288
 /** Most characters of a number; longer numbers have to be sent as text. */
-const LONGEST_NUMBER = 1_024
+const MAX_NUMBER_LENGTH = 1_024
 /** Most levels of arrays and objects. Commands need two; deeper ones are refused before parsing. */
-const MOST_LEVELS = 16
+const MAX_LEVELS = 16
 
 /** A slice of a body ends at the first comma behind this many bytes or values. */
 const SLICE_BYTES = 65_536
@@ -50,9 +50,9 @@ const LAST_BLANK = 0x20
 /** A string of at least this many bytes is read separately. */
 const LONG_TEXT_BYTES = 65_536
 /** Most bytes of an array or object among the arguments, which is always a mistake. */
-const MOST_NESTED_BYTES = 1_048_576
+const MAX_NESTED_BYTES = 1_048_576
 /** A slice may begin or end at a comma only if a value is found within this many blanks on either side. */
-const MOST_BLANKS = 64
+const MAX_BLANKS = 64
 
 /** Content of the array in a body: arguments, or arrays of arguments. */
 export type BodyKind = 'command' | 'pipeline'
@@ -106,7 +106,7 @@ export class JsonScan {
       else this.#readByte(this.#body[this.#at++] ?? 0)
     }
     if (this.#isInString) this.#textCuts.push(this.#at)
-    if (this.#depth > this.#argumentDepth && this.#at - this.#nestedAt > MOST_NESTED_BYTES) throw nested()
+    if (this.#depth > this.#argumentDepth && this.#at - this.#nestedAt > MAX_NESTED_BYTES) throw nested()
     return this.#at < this.#body.length
   }
 
@@ -144,8 +144,8 @@ export class JsonScan {
 
   #readByte(byte: number): void {
     if (byte > LAST_BLANK && !isStructure(byte)) {
-      if (++this.#bareBytes > LONGEST_NUMBER)
-        throw malformed(`a number has more than ${LONGEST_NUMBER} digits, send it as text`)
+      if (++this.#bareBytes > MAX_NUMBER_LENGTH)
+        throw malformed(`a number has more than ${MAX_NUMBER_LENGTH} digits, send it as text`)
       return
     }
     this.#bareBytes = 0
@@ -158,7 +158,7 @@ export class JsonScan {
   }
 
   #open(): void {
-    if (++this.#depth > MOST_LEVELS) throw nested()
+    if (++this.#depth > MAX_LEVELS) throw nested()
     if (this.#depth === this.#argumentDepth + 1) this.#nestedAt = this.#at
     this.#countValue()
     if (this.#kind === 'pipeline' && this.#depth === 2) this.#beginCommand()
@@ -168,14 +168,13 @@ export class JsonScan {
     this.#countValue()
     if (this.#depth === 1 || this.#depth === this.#argumentDepth) this.#cut()
     const isBetweenArguments = this.#depth === this.#argumentDepth
-    if (isBetweenArguments && ++this.#arguments >= MOST_ARGUMENTS) {
-      throw new HomeportError('too_many_arguments', { limit: MOST_ARGUMENTS, of: 'command' })
+    if (isBetweenArguments && ++this.#arguments >= MAX_ARGUMENTS) {
+      throw new HomeportError('too_many_arguments', { limit: MAX_ARGUMENTS, of: 'command' })
     }
   }
 
   #countValue(): void {
-    if (++this.#values > MOST_VALUES)
-      throw new HomeportError('too_many_arguments', { limit: MOST_VALUES, of: 'request' })
+    if (++this.#values > MAX_VALUES) throw new HomeportError('too_many_arguments', { limit: MAX_VALUES, of: 'request' })
   }
 
   #beginCommand(): void {
@@ -197,7 +196,7 @@ export class JsonScan {
 
   /** Whether the next byte in this direction that is not blank differs from `bracket`. */
   #hasValue(comma: number, direction: 1 | -1, bracket: number): boolean {
-    for (let blanks = 0; blanks <= MOST_BLANKS; blanks++) {
+    for (let blanks = 0; blanks <= MAX_BLANKS; blanks++) {
       const byte = this.#body[comma + direction * (blanks + 1)] ?? bracket
       if (byte > LAST_BLANK) return byte !== bracket
     }
@@ -253,11 +252,11 @@ export function shapeOf({ path }: Target): Shape {
 export function readSlots(
   target: Target,
   body: Buffer,
-  mostCommands: number,
+  maxCommands: number,
 ): readonly Slot[] | Promise<readonly Slot[]> {
   const isLarge = body.length > LARGE_JSON_BYTES
   if (shapeOf(target) !== 'single') {
-    return isLarge ? readLargePipeline(body, { commands: mostCommands }) : prepareSlots(parsePipeline(body.toString()))
+    return isLarge ? readLargePipeline(body, { commands: maxCommands }) : prepareSlots(parsePipeline(body.toString()))
   }
   if (target.path !== '/') return [prepareCommand(pathCommand(target, body))]
   return isLarge

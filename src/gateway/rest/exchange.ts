@@ -258,7 +258,7 @@ function tooLongAnswer(error: unknown): HomeportError | undefined {
 }
 
 /** Bytes of a body that are read and dropped after the answer. A client that sends more is disconnected. */
-const MOST_BYTES = 2 ** 30
+const MAX_BYTES = 2 ** 30
 
 /**
  * Keeps reading after a request was answered before its body had arrived. Most clients read the answer only once they have
@@ -268,7 +268,7 @@ const MOST_BYTES = 2 ** 30
 function discardAfterAnswer(request: IncomingMessage, response: ServerResponse): void {
   // The listener is added on `finish`: after the answer Node drops the body and removes earlier listeners.
   response.on('finish', () => {
-    let left = MOST_BYTES
+    let left = MAX_BYTES
     request.on('data', (piece: Buffer) => {
       left -= piece.length
       if (left < 0) request.socket.destroy()

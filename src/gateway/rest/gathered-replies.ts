@@ -6,7 +6,7 @@ import type { LargeReplySink, RepliesClient, RepliesReader } from './replies-rea
 /** A bulk string of this length or more is passed on while it arrives, bytes. */
 const LARGE_REPLY_BYTES = 1024 * 1024
 /** With more bytes of replies before it than this, a large reply is gathered too: the others would be read in one go. */
-const MOST_BEFORE_BYTES = 1024 * 1024
+const MAX_BEFORE_BYTES = 1024 * 1024
 const LF = 10
 const LINE_END_BYTES = 2
 
@@ -120,7 +120,7 @@ export class GatheredReplies {
       if (framer.completed > 0) isBegun = true
     }
     const { bulkBytes, midReply, replyStart } = framer
-    if (!isBegun || !midReply || bulkBytes < LARGE_REPLY_BYTES || this.#bytes > MOST_BEFORE_BYTES) return false
+    if (!isBegun || !midReply || bulkBytes < LARGE_REPLY_BYTES || this.#bytes > MAX_BEFORE_BYTES) return false
     const before = (): Buffer => Buffer.concat([...this.#chunks, chunk.subarray(0, replyStart)])
     const sink = this.#reader.onLarge?.(before, this.#count, bulkBytes)
     if (!sink) return false

@@ -13,7 +13,7 @@ import type { BodyCommand } from './body-upload.js'
 import { isLimited, isPrepared, type PreparedCommand, type Slot } from './slots.js'
 
 /** Most bytes in UTF-8 of one UTF-16 code unit. */
-const MOST_BYTES_PER_CHARACTER = 3
+const MAX_BYTES_PER_CHARACTER = 3
 
 /** Number of commands that are checked before a yield to the event loop. */
 const SLICE_COMMANDS = 1_000
@@ -90,7 +90,7 @@ export async function permitAll(limiter: Limiter, slots: readonly Slot[]): Promi
 function inspect(limiter: Limiter, { command, args, wire }: PreparedCommand): Verdict | Promise<Verdict> {
   const { guard } = limiter
   // A short command that makes no entry larger cannot exceed a limit by itself.
-  const isShort = wire.length * MOST_BYTES_PER_CHARACTER <= MAX_KEY_BYTES
+  const isShort = wire.length * MAX_BYTES_PER_CHARACTER <= MAX_KEY_BYTES
   if (isShort && command.effect === 'none' && guard.isOpen) return undefined
   return guard.inspect(command, args, Buffer.byteLength(wire), limiter.ask, limiter.batch)
 }

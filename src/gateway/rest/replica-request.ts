@@ -25,8 +25,8 @@ import { sentCommands } from './send-commands.js'
 import { isPrepared, type PreparedCommand } from './slots.js'
 
 /** Longer bodies, bytes, are passed on to the home as they arrive: they are rarely reads. */
-const MOST_BODY_BYTES = 64 * 1024
-const MOST_COMMANDS = 1_000
+const MAX_BODY_BYTES = 64 * 1024
+const MAX_COMMANDS = 1_000
 
 /** The collaborators for a request about a database of another node. */
 export interface ReplicaRequestDeps {
@@ -76,7 +76,7 @@ export async function answerFromReplica(
 
 function mayRead({ request }: Exchange, target: Target): boolean {
   const { 'content-length': length = '0', 'transfer-encoding': encoding, expect } = request.headers
-  if (encoding !== undefined || expect !== undefined || !(Number(length) <= MOST_BODY_BYTES)) return false
+  if (encoding !== undefined || expect !== undefined || !(Number(length) <= MAX_BODY_BYTES)) return false
   return shapeOf(target) !== 'transaction' && eventCommand(target) === undefined
 }
 
@@ -95,7 +95,7 @@ function bodyOf(exchange: Exchange): Promise<Buffer | 'gone'> {
         return isWanted
       },
     }
-    readBody(exchange.request, MOST_BODY_BYTES, reader)
+    readBody(exchange.request, MAX_BODY_BYTES, reader)
   })
 }
 
@@ -129,7 +129,7 @@ async function read(
 
 /** The commands of a request; undefined unless all are plain reads. @throws HomeportError if the request is wrong */
 function readsOf(target: Target, body: Buffer): readonly PreparedCommand[] | undefined {
-  const slots = readSlots(target, body, MOST_COMMANDS)
+  const slots = readSlots(target, body, MAX_COMMANDS)
   if (slots instanceof Promise || slots.length === 0) return undefined
   const commands = slots.filter(isPrepared)
   return commands.length === slots.length && commands.every(({ command }) => isReadable(command)) ? commands : undefined

@@ -21,7 +21,7 @@ interface LongString {
 }
 
 /** Recursive JSON parsers run out of stack at a few thousand levels, some at a thousand. */
-const MOST_LEVELS = 1_000
+const MAX_LEVELS = 1_000
 
 const CR = 13
 const LINE_END_BYTES = 2
@@ -35,7 +35,7 @@ const STAR = 0x2a
 /** A line with a number is shorter than this, bytes. The end of a longer line is found with `indexOf`. */
 const SHORT_LINE_BYTES = 32
 /** Errors are cut at this length, bytes. */
-const MOST_ERROR_BYTES = 65_536
+const MAX_ERROR_BYTES = 65_536
 
 /**
  * Converts whole RESP2 replies to JSON. Numbers are copied digit by digit, so none is rounded. The reader can pause between
@@ -118,7 +118,7 @@ export class ReplyReader {
     const start = this.#at + 1
     const end = this.#lineEnd()
     this.#at = end + LINE_END_BYTES
-    return this.#bytes.toString('utf8', start, Math.min(end, start + MOST_ERROR_BYTES))
+    return this.#bytes.toString('utf8', start, Math.min(end, start + MAX_ERROR_BYTES))
   }
 
   /** Reads a simple string. `OK` is not encoded in base64, except inside an array, where clients decode it. */
@@ -137,7 +137,7 @@ export class ReplyReader {
     this.#slices = []
     this.#isFirst = true
     this.#isTooDeep = false
-    return isTooDeep ? { error: errorText(new HomeportError('reply_too_deep', { limit: MOST_LEVELS })) } : { pieces }
+    return isTooDeep ? { error: errorText(new HomeportError('reply_too_deep', { limit: MAX_LEVELS })) } : { pieces }
   }
 
   /** Joins the pieces so far: a piece for each element would cost more than its text. */
@@ -172,7 +172,7 @@ export class ReplyReader {
     this.#write('[')
     this.#isFirst = true
     this.#open.push(length)
-    if (this.#open.length > MOST_LEVELS) {
+    if (this.#open.length > MAX_LEVELS) {
       this.#isTooDeep = true
       this.#parts = []
       this.#slices = []

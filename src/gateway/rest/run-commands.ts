@@ -6,7 +6,7 @@ import { errorText } from '../error-text.js'
 import type { DatabaseGuard } from '../limits/database-guard.js'
 import type { AskEngine } from '../limits/engine-questions.js'
 import type { ReadBatch } from '../limits/pending-watch.js'
-import { MOST_NOTES } from '../monitor/monitors.js'
+import { MAX_NOTES } from '../monitor/monitors.js'
 import type { ReplicaLane } from '../replicas/replica-lane.js'
 import { isReadable, mayHoldRefusal } from '../replicas/replica-reads.js'
 import { encodeTextCommand } from '../resp/encode.js'
@@ -197,11 +197,11 @@ function optionsOf({ request }: RequestLane, commands: readonly PreparedCommand[
   return { client: request.client, awaits: awaitedOf(commands) }
 }
 
-/** Shows commands that are about to be sent to the clients that run MONITOR, at most `MOST_NOTES`. */
+/** Shows commands that are about to be sent to the clients that run MONITOR, at most `MAX_NOTES`. */
 export function showToMonitors({ monitors }: DatabaseGuard, slots: readonly Slot[], exchange: Exchange): void {
   if (!monitors.isWatched) return
   const address = `${exchange.address ?? ''}:${exchange.request.socket.remotePort ?? 0}`
-  for (const { command: row, args: words } of slots.slice(0, MOST_NOTES).filter(isPrepared)) {
+  for (const { command: row, args: words } of slots.slice(0, MAX_NOTES).filter(isPrepared)) {
     monitors.note({ row, words, address, isWhole: true })
   }
 }
@@ -237,14 +237,14 @@ export async function runTransaction(lane: RequestLane, slots: readonly Slot[]):
  * Most bytes of replies to a transaction on a shared lane. An engine closes a connection with more than 1 GiB of unread
  * replies, or more on larger plans, and replies to other clients may be pending too.
  */
-const MOST_SHARED_BYTES = 2 ** 29
+const MAX_SHARED_BYTES = 2 ** 29
 
 /** Sends a transaction. If its replies could be too long together, it gets a dedicated lane, so that only that is closed. */
 async function sendTransaction(lane: RequestLane, commands: readonly PreparedCommand[]): Promise<KeptBytes> {
   const bracketed = [{ wire: MULTI }, ...commands, { wire: EXEC }]
   const options = optionsOf(lane, commands)
-  const mostBytes = commands.length * lane.link.replyLimits.maxReplyBytes
-  if (mostBytes <= MOST_SHARED_BYTES) return sentTogether(lane.link, bracketed, options)
+  const maxBytes = commands.length * lane.link.replyLimits.maxReplyBytes
+  if (maxBytes <= MAX_SHARED_BYTES) return sentTogether(lane.link, bracketed, options)
   return lane.onOwnLink((link) => sentTogether(link, bracketed, options))
 }
 

@@ -14,8 +14,8 @@ export interface PreparedCommand {
 }
 
 /** Most words of a command that an error repeats. */
-const MOST_SHOWN_WORDS = 48
-const LONGEST_WORD_BYTES = 65_536
+const MAX_SHOWN_WORDS = 48
+const MAX_WORD_BYTES = 65_536
 
 /**
  * Checks a command against the command table and encodes it.
@@ -38,7 +38,7 @@ export async function prepareLargeCommand(args: CommandArguments): Promise<Prepa
 function checked(args: CommandArguments): { readonly command: ServedCommand; readonly words: CommandArguments } {
   const name = textOf(args[0])
   const command = findCommandByName(name)
-  if (!command?.allowed) throw refusalOf(command, args.slice(0, MOST_SHOWN_WORDS).map(textOf))
+  if (!command?.allowed) throw refusalOf(command, args.slice(0, MAX_SHOWN_WORDS).map(textOf))
   const row = command.state === 'container' ? rowWithin(command, args) : command
   if (!row.rest || (row.state === 'blocking-option' && asksToBlock(args))) {
     throw refusal('command_not_for_rest', { name: name.toUpperCase() })
@@ -73,7 +73,7 @@ function asksToBlock(args: CommandArguments): boolean {
 
 /** The text of a word, cut at a length that no name has. */
 function textOf(arg: string | Buffer | undefined): string {
-  return typeof arg === 'string' ? arg : (arg?.toString('utf8', 0, LONGEST_WORD_BYTES) ?? '')
+  return typeof arg === 'string' ? arg : (arg?.toString('utf8', 0, MAX_WORD_BYTES) ?? '')
 }
 
 function encode(args: CommandArguments): string | Buffer {
@@ -157,7 +157,7 @@ const SCAN_TYPES = `local found=redis.call('SCAN',unpack(ARGV)) local both={}
 for _,key in ipairs(found[2]) do both[#both+1]=key both[#both+1]=redis.call('TYPE',key).ok end
 return {found[1],both}`
 /** Largest COUNT that is passed on. COUNT is a hint; an engine examines this many keys in a few milliseconds. */
-const MOST_COUNT = 10_000
+const MAX_COUNT = 10_000
 
 /** Engines create a consumer for a read with NOACK; this script deletes it again unless it was there before. */
 const READ_NOACK = `local known={}
@@ -169,7 +169,7 @@ local read=redis.pcall('XREADGROUP',unpack(ARGV,3))
 for i,key in ipairs(KEYS) do if not known[i] then redis.pcall('XGROUP','DELCONSUMER',key,ARGV[1],ARGV[2]) end end
 return read`
 /** Most arguments that a script passes on, because the stack of Lua is limited. */
-const MOST_SCRIPT_ARGUMENTS = 1_000
+const MAX_SCRIPT_ARGUMENTS = 1_000
 
 /** The same slots, with the translation as the bytes to send where a command has one. */
 export function translated(slots: readonly Slot[]): readonly Slot[] {
@@ -193,7 +193,7 @@ function scanWithTypes(args: readonly Argument[]): readonly Argument[] | undefin
       continue
     }
     at++
-    kept.push(option, word === 'COUNT' && Number(value) > MOST_COUNT ? String(MOST_COUNT) : value)
+    kept.push(option, word === 'COUNT' && Number(value) > MAX_COUNT ? String(MAX_COUNT) : value)
   }
   return withTypes ? ['EVAL_RO', SCAN_TYPES, '0', args[1] ?? '', ...kept] : undefined
 }
@@ -207,7 +207,7 @@ function trimExactly(args: readonly Argument[]): readonly Argument[] | undefined
 function readWithoutConsumer(args: readonly Argument[]): readonly Argument[] | undefined {
   const streams = args.findIndex((arg) => wordOf(arg) === 'STREAMS')
   const isNoAck = args.slice(4, Math.max(4, streams)).some((arg) => wordOf(arg) === 'NOACK')
-  if (!isNoAck || args.length > MOST_SCRIPT_ARGUMENTS || wordOf(args[1] ?? '') !== 'GROUP') return undefined
+  if (!isNoAck || args.length > MAX_SCRIPT_ARGUMENTS || wordOf(args[1] ?? '') !== 'GROUP') return undefined
   const keys = args.slice(streams + 1, streams + 1 + (args.length - streams - 1) / 2)
   return ['EVAL', READ_NOACK, String(keys.length), ...keys, args[2] ?? '', args[3] ?? '', ...args.slice(1)]
 }

@@ -3,7 +3,7 @@ import { pause, systemClock } from '../../base/index.js'
 
 const MEASURE_EVERY_MS = 5
 /** A garbage collection may fall into any try, so the best of this many counts. */
-const MOST_TRIES = 3
+const MAX_TRIES = 3
 
 /** How long work has blocked the event loop. */
 export interface LoopDelay {
@@ -32,7 +32,7 @@ export async function loopDelayDuring(work: () => Promise<unknown>): Promise<Loo
 /** The same, as the best of several tries; stops after one of at most `goodUnits`. */
 export async function leastLoopDelay(goodUnits: number, work: () => Promise<unknown>): Promise<LoopDelay> {
   let best = await loopDelayDuring(work)
-  for (let tries = 1; tries < MOST_TRIES && best.longestUnits > goodUnits; tries++) {
+  for (let tries = 1; tries < MAX_TRIES && best.longestUnits > goodUnits; tries++) {
     const next = await loopDelayDuring(work)
     if (next.longestUnits < best.longestUnits) best = next
   }

@@ -8,7 +8,7 @@ const MANY = 30
 /** What a handshake is taken to cost. The budget of a turn is that of three. */
 const BUSY_MS = 4
 /** Two turns may lie between two looks. */
-const MOST_A_LOOK = 8
+const MAX_PER_LOOK = 8
 const OPENING = Buffer.from([0x16, 3, 1, 0, 1, 1])
 
 const newConnection = (): Duplex => new Duplex({ read: () => undefined, write: (_bytes, _encoding, done) => done() })
@@ -39,6 +39,6 @@ it('begins few handshakes in a turn although all have arrived, and those that ar
     await new Promise((resolve) => setImmediate(resolve))
     most = Math.max(most, begun - before)
   }
-  expect(most).toBeLessThanOrEqual(MOST_A_LOOK)
+  expect(most).toBeLessThanOrEqual(MAX_PER_LOOK)
   expect(begun).toBe(MANY - 1)
 })

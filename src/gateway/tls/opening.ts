@@ -71,7 +71,7 @@ function serverNameIn(extensions: Buffer): string | undefined {
 /** Time that a connection has for its opening before it is closed. */
 const OPENING_TIMEOUT_MS = 10_000
 /** The longest TLS record with its header, bytes. */
-const LONGEST_OPENING_BYTES = 18_432
+const MAX_OPENING_BYTES = 18_432
 const EMPTY = Buffer.alloc(0)
 
 /** The collaborators of `awaitOpening`. */
@@ -116,7 +116,7 @@ export function awaitOpening(
 }
 
 function openingOf(bytes: Buffer): Opening | undefined {
-  const isTooLong = bytes.length > LONGEST_OPENING_BYTES
+  const isTooLong = bytes.length > MAX_OPENING_BYTES
   return readOpening(bytes) ?? (isTooLong ? { kind: 'tls', serverName: undefined } : undefined)
 }
 

@@ -37,7 +37,7 @@ const CHECK_MS = 60_000
 /** Pause between a change and the check, because certificate and key are replaced one after the other. */
 const SETTLE_MS = 200
 /** Longest pause, if files in the folder keep changing. */
-const LONGEST_SETTLE_MS = 2_000
+const MAX_SETTLE_MS = 2_000
 
 /**
  * Reads or creates the certificate.
@@ -91,7 +91,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
   readonly #options: ServerCertificateOptions
   #watchers: FSWatcher[] = []
   #timer: Timer | undefined
-  /** Runs the check at the latest `LONGEST_SETTLE_MS` after the first change that no check has seen. */
+  /** Runs the check at the latest `MAX_SETTLE_MS` after the first change that no check has seen. */
   #latest: Timer | undefined
   #phase: 'new' | 'kept' | 'stopped' = 'new'
   /** The error of the last check, so that it is logged once. */
@@ -132,7 +132,7 @@ class ReloadedCertificate extends ChangingCertificate implements ServerCertifica
 
   #onChanged(): void {
     this.#checkLater(SETTLE_MS)
-    if (this.#phase === 'kept') this.#latest ??= this.#options.clock.after(LONGEST_SETTLE_MS, () => void this.#check())
+    if (this.#phase === 'kept') this.#latest ??= this.#options.clock.after(MAX_SETTLE_MS, () => void this.#check())
   }
 
   #cancelTimers(): void {

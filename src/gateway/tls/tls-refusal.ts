@@ -3,7 +3,7 @@ import { refuseConnection } from '../client/paced-acceptor.js'
 import { TlsFront, type TlsFrontOptions } from './tls-front.js'
 
 /** Most refusals at a time: handshakes are expensive. */
-const MOST_PENDING = 256
+const MAX_PENDING = 256
 
 /** Sends clients that begin with a TLS handshake the reason why they are not served, over TLS. */
 export class TlsRefusal {
@@ -21,7 +21,7 @@ export class TlsRefusal {
   /** Takes over a connection whose first bytes are unread, or were put back. @param reason see `refuseConnection`. */
   refuse(connection: ClientSocket, reason: unknown): void {
     // A connection that is already destroyed emits no further `close`.
-    if (connection.destroyed || this.#reasons.size >= MOST_PENDING) {
+    if (connection.destroyed || this.#reasons.size >= MAX_PENDING) {
       connection.destroy()
       return
     }

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { type ConnectionHandle, DirectWriter, openSocket, passToSocket, unreachable } from '../../base/index.js'
-import { LONGEST_PLAIN_HEAD_BYTES, type PlainHead, PlainHeads } from './plain-head.js'
+import { MAX_PLAIN_HEAD_BYTES, type PlainHead, PlainHeads } from './plain-head.js'
 import { PlainRequest, PlainResponse, type PlainWriter } from './plain-messages.js'
 
 /**
@@ -34,8 +34,8 @@ const WITH_NODE: State = { kind: 'with Node' }
 /** The memory that all connections read into. Node gets a request that does not fit. */
 const BLOCK = Buffer.allocUnsafeSlow(65_536)
 /** Node gets a longer request, unless it arrives as a whole: a stranger may leave up to this much of a request here. */
-const LONGEST_IN_PIECES = 16_384
-const MOST_PIECES = 8
+const MAX_IN_PIECES_BYTES = 16_384
+const MAX_PIECES = 8
 
 /** Functions of the listener that a connection calls. */
 export interface PlainConnectionDeps {
@@ -61,13 +61,13 @@ export class PlainConnection implements PlainWriter {
     this.socket.on('drain', () => this.#state.kind === 'answering' && this.#state.response.drained())
   }
 
-  /** Ends a connection that has been idle for more than `mostSweeps` sweeps. Node gets one whose request arrives slowly. */
-  sweep(mostSweeps: number): void {
+  /** Ends a connection that has been idle for more than `maxSweeps` sweeps. Node gets one whose request arrives slowly. */
+  sweep(maxSweeps: number): void {
     const state = this.#state
     if (state.kind === 'new') this.#handOver([])
     else if (state.kind === 'receiving') this.#handOver([state.begun])
     else if (state.kind !== 'waiting') return
-    else if (state.sweeps < mostSweeps) this.#state = { kind: 'waiting', sweeps: state.sweeps + 1 }
+    else if (state.sweeps < maxSweeps) this.#state = { kind: 'waiting', sweeps: state.sweeps + 1 }
     else this.socket.destroy()
   }
 
@@ -104,9 +104,9 @@ export class PlainConnection implements PlainWriter {
 
   /** new, waiting or receiving → answering, → receiving, or → with Node. @param memory begins with the `length` bytes */
   #receive(memory: Buffer, length: number, pieces: number): void {
-    const head = this.#heads.read(memory.toString('latin1', 0, Math.min(length, LONGEST_PLAIN_HEAD_BYTES)))
-    const wholeBytes = head === 'incomplete' ? LONGEST_IN_PIECES : head ? head.headBytes + head.bodyBytes : 0
-    const mayFollow = length < wholeBytes && wholeBytes <= LONGEST_IN_PIECES && pieces < MOST_PIECES
+    const head = this.#heads.read(memory.toString('latin1', 0, Math.min(length, MAX_PLAIN_HEAD_BYTES)))
+    const wholeBytes = head === 'incomplete' ? MAX_IN_PIECES_BYTES : head ? head.headBytes + head.bodyBytes : 0
+    const mayFollow = length < wholeBytes && wholeBytes <= MAX_IN_PIECES_BYTES && pieces < MAX_PIECES
     if (head && head !== 'incomplete' && length === wholeBytes)
       this.#serve(head, copyOf(memory, head.headBytes, length))
     else if (mayFollow) this.#state = { kind: 'receiving', begun: copyOf(memory, 0, length), pieces }

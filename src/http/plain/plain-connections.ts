@@ -75,9 +75,9 @@ export class PlainConnections {
 
   /** Continues in a later turn of the event loop when this one is spent: Node may have to take over thousands. */
   #sweepFrom(open: readonly PlainConnection[], first: number): void {
-    const mostSweeps = Math.ceil((1_000 * KEEP_ALIVE_SECONDS) / this.#deps.sweepMs)
+    const maxSweeps = Math.ceil((1_000 * KEEP_ALIVE_SECONDS) / this.#deps.sweepMs)
     for (let next = first; next < open.length; next++) {
-      open[next]?.sweep(mostSweeps)
+      open[next]?.sweep(maxSweeps)
       if (!isTurnSpent()) continue
       scheduleSlice(() => this.#sweepFrom(open, next + 1))
       return

@@ -19,7 +19,7 @@ export interface PlainHead {
 }
 
 /** A longer head is not plain. */
-export const LONGEST_PLAIN_HEAD_BYTES = 8_192
+export const MAX_PLAIN_HEAD_BYTES = 8_192
 
 const LINE_END = '\r\n'
 const END = '\r\n\r\n'

@@ -45,7 +45,7 @@ export interface WholeAnswer {
 }
 
 /** Longer answers, characters, go through Node's response, which counts what the client leaves unread. */
-const LONGEST_AT_ONCE = 16_384
+const MAX_AT_ONCE_BYTES = 16_384
 
 /**
  * The response to a plain request: Node's response, which can also send a short answer in one call. Node takes a dozen calls
@@ -90,7 +90,7 @@ export class PlainResponse extends ServerResponse {
 
   /** Answers in one call. @returns false when Node's response has to send the answer */
   sendWhole({ status, headers, text, encoding }: WholeAnswer): boolean {
-    if (!this.shouldKeepAlive || text.length > LONGEST_AT_ONCE || this.getHeaderNames().length > 0) return false
+    if (!this.shouldKeepAlive || text.length > MAX_AT_ONCE_BYTES || this.getHeaderNames().length > 0) return false
     let answer = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
     for (let at = 0; at < headers.length; at += 2) answer += `${headers[at]}: ${headers[at + 1]}\r\n`
     if (!this.#writer.sendNow(Buffer.from(`${answer}${lastLines()}${text}`, encoding))) return false

@@ -5,7 +5,7 @@ import { wrappedStore } from '../../store/testing/wrapped-store.js'
 import { type QueueUnderTest, startQueue } from '../testing/harness.js'
 
 /** The publisher stops after this many steps of the deletion, so that the test ends. */
-const MOST_STEPS = 10
+const MAX_STEPS = 10
 
 describeOnEveryStore('a queue that is published to all the time', (openStore) => {
   let service: QueueUnderTest
@@ -19,7 +19,7 @@ describeOnEveryStore('a queue that is published to all the time', (openStore) =>
   beforeAll(async () => {
     const real: Store = await openStore()
     const store = wrappedStore(real, async (operation, args) => {
-      if (operation.name.startsWith('queues.remove') && ++steps <= MOST_STEPS) await publish()
+      if (operation.name.startsWith('queues.remove') && ++steps <= MAX_STEPS) await publish()
       return real.run(operation, args)
     })
     service = await startQueue({ store })
@@ -30,7 +30,7 @@ describeOnEveryStore('a queue that is published to all the time', (openStore) =>
     await call('POST', '/v2/queues', '{"queueName":"busy","paused":true}')
     await publish()
     const { body } = await call('DELETE', '/v2/queues/busy')
-    expect(steps).toBeLessThan(MOST_STEPS)
+    expect(steps).toBeLessThan(MAX_STEPS)
     expect(body).toEqual({ cancelled: steps + 1 })
     expect(await call('GET', '/v2/queues/busy')).toMatchObject({ status: 404 })
     const logs = await call('GET', '/v2/logs?queueName=busy&state=CANCELED')

@@ -9,7 +9,7 @@ import {
   retryDeadLetter,
   retryDeadLetters,
 } from '../../contract/queue/dead-letters.js'
-import { MOST_PAGE_IDS } from '../../contract/request-limits.js'
+import { MAX_PAGE_IDS } from '../../contract/request-limits.js'
 import { RUN_DEAD_FILTERS } from '../../contract/workflow/dead-letters.js'
 import { type Call, type Route, route } from '../../http/index.js'
 import { refuseForbiddenCallbacks } from '../publish/destination.js'
@@ -23,7 +23,7 @@ import { listOf, readSelection, type WireFilters } from './filters.js'
 import { deadLetterView, turnFor } from './message-view.js'
 import { trimBodies } from './trim-bodies.js'
 
-const LARGEST_PAGE = 100
+const MAX_PAGE_SIZE = 100
 const CURSOR = /^\d{1,16}-\d{1,16}$/
 
 interface WireDead extends WireFilters {
@@ -51,10 +51,10 @@ function selectorOf(accountId: string, wire: WireDead): DeadSelector | undefined
     kind: PLAIN,
     order: wire.order ?? 'earliestFirst',
     after: cursorOf(wire.cursor),
-    limit: Math.min(wire.count ?? LARGEST_PAGE, LARGEST_PAGE),
+    limit: Math.min(wire.count ?? MAX_PAGE_SIZE, MAX_PAGE_SIZE),
   } as const
   if (wire.dlqIds !== undefined) {
-    const dlqIds = listOf('dlqIds', MOST_PAGE_IDS, wire.dlqIds)
+    const dlqIds = listOf('dlqIds', MAX_PAGE_IDS, wire.dlqIds)
     return dlqIds.length === 0
       ? undefined
       : { ...shared, limit: Math.max(shared.limit, dlqIds.length), dlqIds, filter: ANY_MESSAGE }
@@ -104,16 +104,16 @@ export function revisionOf(headers: IncomingHttpHeaders, now: number, deps: Revi
 }
 
 /** Most reads that one request makes to find a letter. */
-const MOST_READS = 5
+const MAX_READS = 5
 
-/** Reads pages until one has letters, at most `MOST_READS` of them. After that, the reply is empty and has a cursor. */
+/** Reads pages until one has letters, at most `MAX_READS` of them. After that, the reply is empty and has a cursor. */
 async function untilFound<Page extends { readonly cursor: string | undefined }>(
   selector: DeadSelector,
   read: (selector: DeadSelector) => Promise<Page>,
   countOf: (page: Page) => number,
 ): Promise<Page> {
   let page = await read(selector)
-  for (let reads = 1; countOf(page) === 0 && page.cursor !== undefined && reads < MOST_READS; reads++) {
+  for (let reads = 1; countOf(page) === 0 && page.cursor !== undefined && reads < MAX_READS; reads++) {
     page = await read({ ...selector, after: page.cursor })
   }
   return page

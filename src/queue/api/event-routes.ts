@@ -36,14 +36,14 @@ interface AttemptResponse {
   readonly error: string | null
 }
 
-function responseMembers({ status, headers, body, error }: AttemptResponse, mostBytes: number): Partial<EventView> {
+function responseMembers({ status, headers, body, error }: AttemptResponse, maxBytes: number): Partial<EventView> {
   if (status === 0) return error === null ? {} : { error }
   const responseHeaders = mutable(storedHeaders(headers))
   return {
     responseStatus: status,
     responseHeaders,
     responseHeader: responseHeaders,
-    ...(body && { responseBody: Buffer.from(body.subarray(0, mostBytes)).toString('base64') }),
+    ...(body && { responseBody: Buffer.from(body.subarray(0, maxBytes)).toString('base64') }),
   }
 }
 
@@ -52,8 +52,8 @@ function errorOf({ status, error }: AttemptResponse): string {
   return error ?? `the destination responded with status ${status}`
 }
 
-function failedAttempt(attempt: AttemptRow, mostBytes: number): LogEntry[] {
-  const shown = { ...responseMembers(attempt, mostBytes), error: errorOf(attempt), nextDeliveryTime: attempt.next_at }
+function failedAttempt(attempt: AttemptRow, maxBytes: number): LogEntry[] {
+  const shown = { ...responseMembers(attempt, maxBytes), error: errorOf(attempt), nextDeliveryTime: attempt.next_at }
   return [
     { time: attempt.started_at, state: 'ACTIVE' },
     { time: attempt.finished_at, state: 'ERROR', ...shown },
@@ -62,7 +62,7 @@ function failedAttempt(attempt: AttemptRow, mostBytes: number): LogEntry[] {
 }
 
 /** Entries for the end of a message; none while it is pending. */
-function endEntries({ message }: MessageHistory, mostBytes: number): LogEntry[] {
+function endEntries({ message }: MessageHistory, maxBytes: number): LogEntry[] {
   const time = message.finished_at ?? 0
   const { response_status: status, response_headers: headers, response_body: body, error } = message
   const answer: AttemptResponse = { status: status ?? 0, headers, body, error }
@@ -72,9 +72,9 @@ function endEntries({ message }: MessageHistory, mostBytes: number): LogEntry[] 
     case 'pending':
       return []
     case 'delivered':
-      return [active, { time, state: 'DELIVERED', ...responseMembers(answer, mostBytes) }]
+      return [active, { time, state: 'DELIVERED', ...responseMembers(answer, maxBytes) }]
     case 'failed': {
-      const shown = { ...responseMembers(answer, mostBytes), error: errorOf(answer) }
+      const shown = { ...responseMembers(answer, maxBytes), error: errorOf(answer) }
       return [active, { time, state: 'ERROR', ...shown }, { time, state: 'FAILED', ...shown }]
     }
     case 'canceled':
@@ -88,9 +88,9 @@ function endEntries({ message }: MessageHistory, mostBytes: number): LogEntry[] 
 /**
  * The log of a message, oldest entry first. Nothing is stored for it: it is derived from the message and its failed
  * attempts (reference queue 3.5).
- * @param mostBytes bodies are cut to this length.
+ * @param maxBytes bodies are cut to this length.
  */
-function eventsOf(history: MessageHistory, mostBytes: number): EventView[] {
+function eventsOf(history: MessageHistory, maxBytes: number): EventView[] {
   const { message, attempts } = history
   const config = storedConfig(message.config)
   const shared = {
@@ -98,7 +98,7 @@ function eventsOf(history: MessageHistory, mostBytes: number): EventView[] {
     url: message.url,
     method: message.method,
     header: mutable(redactHeaders(storedHeaders(message.headers), config.redact)),
-    body: bodyBase64(message, config, mostBytes),
+    body: bodyBase64(message, config, maxBytes),
     maxRetries: message.max_retries,
     ...settingMembers(message, config),
     ...(config.retryDelay !== undefined && { retryDelayExpr: config.retryDelay }),
@@ -113,14 +113,14 @@ function eventsOf(history: MessageHistory, mostBytes: number): EventView[] {
         nextDeliveryTime: dueOf({ nextAt: message.next_at, createdAt: message.created_at }),
       }),
     },
-    ...attempts.flatMap((attempt) => failedAttempt(attempt, mostBytes)),
-    ...endEntries(history, mostBytes),
+    ...attempts.flatMap((attempt) => failedAttempt(attempt, maxBytes)),
+    ...endEntries(history, maxBytes),
   ]
   return entries.map((entry) => ({ ...shared, ...entry }))
 }
 
 const DEFAULT_COUNT = 100
-const LARGEST_COUNT = 1_000
+const MAX_COUNT = 1_000
 const MESSAGES_PER_READ = 100
 /**
  * Most reads of one request, so that no request takes long when few of many messages match the filter. After these
@@ -212,7 +212,7 @@ class EventReader {
     this.#deps = deps
     this.#wire = wire
     this.#states = statesOf(wire.state)
-    this.#count = Math.min(wire.count ?? DEFAULT_COUNT, LARGEST_COUNT)
+    this.#count = Math.min(wire.count ?? DEFAULT_COUNT, MAX_COUNT)
     this.#place = placeOf(wire.cursor)
   }
 

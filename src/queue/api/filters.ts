@@ -1,6 +1,6 @@
 import { otherUnitOf } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_IDS } from '../../contract/request-limits.js'
+import { MAX_FILTER_VALUES, MAX_IDS, MAX_VALUE_LENGTH } from '../../contract/request-limits.js'
 import { searchText } from '../../contract/search.js'
 import { ANY_MESSAGE, type MessageFilter } from '../transactions/messages-filter.js'
 
@@ -32,8 +32,8 @@ function refuse(problem: string): never {
 }
 
 function refuseLong(name: string, values: readonly string[]): void {
-  if (values.some((value) => value.length > LONGEST_VALUE))
-    refuse(`${name} has a value of more than ${LONGEST_VALUE} characters. No id, name or URL is that long.`)
+  if (values.some((value) => value.length > MAX_VALUE_LENGTH))
+    refuse(`${name} has a value of more than ${MAX_VALUE_LENGTH} characters. No id, name or URL is that long.`)
 }
 
 /**
@@ -66,8 +66,8 @@ function filterOf(name: string, most: number, ...given: readonly (readonly strin
 /** URLs may contain commas. A comma separates only before another URL. */
 function urls(given: readonly string[] | undefined): readonly string[] {
   refuseEmpty('url', given)
-  const values = (given ?? []).flatMap((value) => value.split(/,(?=https?:\/\/)/i, MOST_FILTER_VALUES + 1))
-  if (values.length > MOST_FILTER_VALUES) refuse(`url has more than ${MOST_FILTER_VALUES} values.`)
+  const values = (given ?? []).flatMap((value) => value.split(/,(?=https?:\/\/)/i, MAX_FILTER_VALUES + 1))
+  if (values.length > MAX_FILTER_VALUES) refuse(`url has more than ${MAX_FILTER_VALUES} values.`)
   refuseLong('url', values)
   if (values.includes('')) refuse('The filter url has an empty value. Leave it out, or name what to select.')
   return values
@@ -95,16 +95,16 @@ export function readSelection(wire: WireFilters): Selection {
   refuseEmpty('responseStatus', wire.responseStatus)
   const filter: MessageFilter = {
     ...ANY_MESSAGE,
-    messageIds: filterOf('messageId', MOST_IDS, wire.messageId, wire.messageIds),
+    messageIds: filterOf('messageId', MAX_IDS, wire.messageId, wire.messageIds),
     urls: urls(wire.url),
-    hosts: filterOf('host', MOST_FILTER_VALUES, wire.host),
-    paths: filterOf('path', MOST_FILTER_VALUES, wire.path),
-    labels: filterOf('label', MOST_FILTER_VALUES, wire.label),
-    flowKeys: filterOf('flowControlKey', MOST_FILTER_VALUES, wire.flowControlKey),
-    callerIps: filterOf('callerIp', MOST_FILTER_VALUES, wire.callerIp, wire.callerIP),
-    topics: filterOf('topicName', MOST_FILTER_VALUES, wire.topicName),
-    queues: filterOf('queueName', MOST_FILTER_VALUES, wire.queueName),
-    scheduleIds: filterOf('scheduleId', MOST_FILTER_VALUES, wire.scheduleId),
+    hosts: filterOf('host', MAX_FILTER_VALUES, wire.host),
+    paths: filterOf('path', MAX_FILTER_VALUES, wire.path),
+    labels: filterOf('label', MAX_FILTER_VALUES, wire.label),
+    flowKeys: filterOf('flowControlKey', MAX_FILTER_VALUES, wire.flowControlKey),
+    callerIps: filterOf('callerIp', MAX_FILTER_VALUES, wire.callerIp, wire.callerIP),
+    topics: filterOf('topicName', MAX_FILTER_VALUES, wire.topicName),
+    queues: filterOf('queueName', MAX_FILTER_VALUES, wire.queueName),
+    scheduleIds: filterOf('scheduleId', MAX_FILTER_VALUES, wire.scheduleId),
     statuses: wire.responseStatus ?? [],
     searches: wire.search === undefined ? [] : [searchText(wire.search)],
     fromDate: wire.fromDate ?? null,

@@ -5,7 +5,7 @@ import { type Route, route } from '../../http/index.js'
 import { UNUSED } from '../dispatcher/flow-key.js'
 import { refuseOtherName } from '../publish/scope.js'
 import { refuseSetting } from '../publish/setting-values.js'
-import { LONGEST_PERIOD_S } from '../publish/settings.js'
+import { MAX_PERIOD_S } from '../publish/settings.js'
 import * as flowDue from '../transactions/flow-due.js'
 import type { FlowKeyChange, FlowKeyRow } from '../transactions/flow-keys.js'
 import * as flowKeys from '../transactions/flow-keys.js'
@@ -41,7 +41,7 @@ function amount(query: URLSearchParams, name: string, most = Number.MAX_SAFE_INT
 function pinned(query: URLSearchParams): FlowKeyChange {
   const parallelism = amount(query, 'parallelism')
   const rate = amount(query, 'rate')
-  const period_s = amount(query, 'period', LONGEST_PERIOD_S)
+  const period_s = amount(query, 'period', MAX_PERIOD_S)
   if (parallelism === undefined && rate === undefined) {
     throw new HomeportError('invalid_request', {
       problem:
@@ -112,7 +112,7 @@ async function* allKeys(deps: ApiDeps, accountId: string, search: string) {
     const uses = usesOf(page.map(({ row }) => row.flow_key))
     const views: ReturnType<typeof view>[] = []
     for (const { row, due } of page) {
-      const all = due < flowKeys.MOST_DUE ? due : await dueOf(deps, accountId, row.flow_key)
+      const all = due < flowKeys.MAX_DUE ? due : await dueOf(deps, accountId, row.flow_key)
       views.push(view(row, all, uses.get(row.flow_key)))
     }
     yield views

@@ -8,7 +8,7 @@ import {
   removeUrlGroupEndpoints,
   setUrlGroupHeaders,
 } from '../../contract/queue/groups.js'
-import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
+import { MAX_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
 import type { Store } from '../../store/index.js'
 import { batchesOf } from '../batches.js'
@@ -66,8 +66,8 @@ function defaultHeaders(given: Readonly<Record<string, string | readonly string[
     headers[name.toLowerCase()] = text
   }
   const bytes = Object.entries(headers).reduce((sum, [name, text]) => sum + name.length + text.length, 0)
-  if (bytes > MOST_ITEM_HEADER_BYTES) {
-    const limit = `${MOST_ITEM_HEADER_BYTES} bytes`
+  if (bytes > MAX_ITEM_HEADER_BYTES) {
+    const limit = `${MAX_ITEM_HEADER_BYTES} bytes`
     throw new HomeportError('setting_limit', { setting: 'The length of the headers', found: String(bytes), limit })
   }
   readSettings(headers, deps.clock.now(), deps.limits)

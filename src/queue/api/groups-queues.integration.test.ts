@@ -102,9 +102,9 @@ describeOnSampledStore('URL groups and queues', (openStore) => {
 
   it('delivers the messages of a queue one after the other, in order', async () => {
     let open = 0
-    let mostOpen = 0
+    let maxOpen = 0
     scene.sink.answer = () => {
-      mostOpen = Math.max(mostOpen, ++open)
+      maxOpen = Math.max(maxOpen, ++open)
       setImmediate(() => open--)
       return {}
     }
@@ -112,7 +112,7 @@ describeOnSampledStore('URL groups and queues', (openStore) => {
     for (let i = 0; i < 20; i++) await queue.enqueue({ url: `${scene.sink.url}/${i}` })
     await scene.arrived(20)
     expect(targets()).toEqual(Array.from({ length: 20 }, (_, i) => `/${i}`))
-    expect(mostOpen).toBe(1)
+    expect(maxOpen).toBe(1)
     await emptied('fifo')
     expect(await queue.get()).toMatchObject({ name: 'fifo', parallelism: 1, lag: 0, paused: false })
   })

@@ -1,6 +1,6 @@
 import { HomeportError } from '../../contract/errors/errors.js'
 import { cancelMessage, cancelMessages, getMessage } from '../../contract/queue/messages.js'
-import { MOST_IDS } from '../../contract/request-limits.js'
+import { MAX_IDS } from '../../contract/request-limits.js'
 import { type Route, route } from '../../http/index.js'
 import type { DuePlace } from '../transactions/messages.js'
 import * as messagesCancel from '../transactions/messages-cancel.js'
@@ -74,7 +74,7 @@ interface WireCancel extends WireFilters {
 /** The messages that a bulk cancel selects. Ids win over filters; an empty list of ids selects nothing. */
 function selectionOf(wire: WireCancel): Selection {
   if (wire.messageIds === undefined) return readSelection(wire)
-  const messageIds = listOf('messageIds', MOST_IDS, wire.messageIds)
+  const messageIds = listOf('messageIds', MAX_IDS, wire.messageIds)
   return messageIds.length === 0 ? { kind: 'nothing' } : { kind: 'filter', filter: { ...ANY_MESSAGE, messageIds } }
 }
 

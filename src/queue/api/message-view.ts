@@ -86,10 +86,10 @@ export function bodyMembers(body: Uint8Array | null, config: MessageConfig): Pic
 }
 
 /** The body in base64, as log entries have it. */
-export function bodyBase64(row: Pick<MessageRow, 'body'>, config: MessageConfig, mostBytes: number): string {
-  if (row.body === null || mostBytes === 0) return ''
+export function bodyBase64(row: Pick<MessageRow, 'body'>, config: MessageConfig, maxBytes: number): string {
+  if (row.body === null || maxBytes === 0) return ''
   if (config.redact?.body) return Buffer.from(redacted(row.body)).toString('base64')
-  return base64(row.body.subarray(0, mostBytes))
+  return base64(row.body.subarray(0, maxBytes))
 }
 
 type Placed = Pick<MessageRow, 'labels' | 'flow_key' | 'topic' | 'endpoint' | 'queue' | 'schedule_id'>

@@ -108,7 +108,7 @@ function* inGroups(wires: readonly WireItem[]): Generator<readonly WireItem[]> {
  * of one run together, so the first suffice.
  */
 const MAX_READABLE = 100
-const LONGEST_READABLE = 500
+const MAX_READABLE_LENGTH = 500
 
 /** Items with the readable headers of an unvalidated body, whose items may be any JSON. */
 function readableItems(body: unknown): PublishItem[] {
@@ -117,7 +117,7 @@ function readableItems(body: unknown): PublishItem[] {
     const headers: unknown = isObject(item) ? item.headers : undefined
     if (!isObject(headers)) return []
     const texts = Object.entries(headers).filter(
-      (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length < LONGEST_READABLE,
+      (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length < MAX_READABLE_LENGTH,
     )
     const own = headersOfItem(Object.fromEntries(texts.slice(0, MAX_READABLE)))
     return [itemOfBatch({ destination: '' }, own, undefined)]

@@ -3,7 +3,7 @@ import {
   deleteQueue,
   getQueue,
   listQueues,
-  MOST_PARALLEL,
+  MAX_PARALLEL,
   pauseQueue,
   putQueue,
   resumeQueue,
@@ -69,7 +69,7 @@ async function setPaused({ store, clock, offer }: ApiDeps, accountId: string, na
 }
 
 /** The most messages that are cancelled in the transaction that deletes their queue. */
-const MOST_CANCELLED_WITH_QUEUE = 1_000
+const MAX_CANCELLED_WITH_QUEUE = 1_000
 
 /** Cancels the messages of a queue, including those that are published meanwhile, and deletes the queue. */
 async function removeQueue(deps: ApiDeps, accountId: string, name: string): Promise<number> {
@@ -79,7 +79,7 @@ async function removeQueue(deps: ApiDeps, accountId: string, name: string): Prom
     cancelled += await cancelAll(deps, { accountId, filter, most: Number.MAX_SAFE_INTEGER, scope: 'all' })
     if (await store.run(queuesTransactions.removeEmpty, { accountId, name })) return cancelled
     // Publishers may keep adding messages, so the rest is cancelled in the transaction that deletes the queue.
-    const rest = { accountId, name, most: MOST_CANCELLED_WITH_QUEUE, at: clock.now() }
+    const rest = { accountId, name, most: MAX_CANCELLED_WITH_QUEUE, at: clock.now() }
     const seqs = await store.run(queuesTransactions.removeWithRest, rest)
     if (seqs === undefined) continue
     if (seqs.length > 0) await deps.dropEverywhere({ seqs })
@@ -93,11 +93,11 @@ export function queueRoutes(deps: ApiDeps): Route[] {
   return [
     route(putQueue, async ({ caller: { accountId }, body: { queueName: name, parallelism = 1, paused = false } }) => {
       if (!NAME.test(name)) refuseSetting('queueName', name, 'use letters, digits, - _ and . only')
-      if (parallelism > MOST_PARALLEL)
+      if (parallelism > MAX_PARALLEL)
         throw new HomeportError('setting_limit', {
           setting: 'parallelism',
           found: String(parallelism),
-          limit: String(MOST_PARALLEL),
+          limit: String(MAX_PARALLEL),
         })
       const args = { accountId, name, parallelism, paused: paused ? 1 : 0, now: clock.now() }
       offer(await store.run(queuesTransactions.upsert, args))

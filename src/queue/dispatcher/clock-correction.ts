@@ -6,9 +6,9 @@ import * as messagesClock from '../transactions/messages-clock.js'
 
 const PER_STEP = 1_000
 /** Smaller differences are normal clock drift. */
-const LEAST_AHEAD_MS = 1_000
+const MIN_AHEAD_MS = 1_000
 /** Longest time until a deduplication key expires. */
-const LONGEST_KEY_MS = 10 * 60_000
+const MAX_KEY_MS = 10 * 60_000
 
 /** What the correction is built from. */
 export interface ClockCorrectionDeps {
@@ -36,7 +36,7 @@ export class ClockCorrection {
     const { store, clock, logger } = this.#deps
     try {
       const aheadMs = (await store.run(messagesClock.latest, {})) - clock.now()
-      if (aheadMs >= LEAST_AHEAD_MS) await this.correct(aheadMs)
+      if (aheadMs >= MIN_AHEAD_MS) await this.correct(aheadMs)
     } catch (error) {
       if (!isError(error, 'store_damaged')) throw error
       logger.warn('queue_clock_unknown', { error })
@@ -52,6 +52,6 @@ export class ClockCorrection {
       let after: { nextAt: number; seq: number } | undefined = { nextAt: now, seq: 0 }
       while (after) after = await store.run(messagesClock.shift, { state, now, byMs, after, limit: PER_STEP })
     }
-    await store.run(messagesClock.limitKeys, { latest: now + LONGEST_KEY_MS })
+    await store.run(messagesClock.limitKeys, { latest: now + MAX_KEY_MS })
   }
 }

@@ -7,7 +7,7 @@ import { isBefore, type Place } from './entry.js'
 /** Retry delay after a failure of the store or of a kind. */
 export const PAUSE_AFTER_FAILURE_MS = 1_000
 /** The retry delay after permanent failures, such as damage, doubles up to this. */
-const LONGEST_PAUSE_MS = 60_000
+const MAX_PAUSE_MS = 60_000
 /** The commit of an outcome is given up after this many permanent failures in a row. */
 const GIVE_UP_AFTER = 5
 /** How long until unreadable messages are read again, because an operator may have repaired the store. */
@@ -15,7 +15,7 @@ const READ_AGAIN_MS = 10 * 60_000
 
 /** Retry delay after this many permanent failures in a row. */
 export const pauseAfter = (failures: number): number =>
-  Math.min(LONGEST_PAUSE_MS, PAUSE_AFTER_FAILURE_MS * 2 ** Math.min(failures, 10))
+  Math.min(MAX_PAUSE_MS, PAUSE_AFTER_FAILURE_MS * 2 ** Math.min(failures, 10))
 
 /**
  * The outcome to store instead of one whose commit has failed permanently this many times in a row: the message fails with

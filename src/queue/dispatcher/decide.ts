@@ -4,7 +4,7 @@ import { parseRetryDelay, type RetryDelay } from '../publish/retry-delay.js'
 import type { AttemptOutcome, Decision, DeliveryResponse, HeaderMap, PendingMessage } from '../types.js'
 
 /** Longest delay that a destination may ask for. A longer one is ignored (reference queue 3.3). */
-const LONGEST_RETRY_AFTER_MS = 86_400_000
+const MAX_RETRY_AFTER_MS = 86_400_000
 
 /** In the order in which they are tried. */
 const HEADERS = ['Retry-After', 'X-RateLimit-Reset', 'X-RateLimit-Reset-Requests', 'X-RateLimit-Reset-Tokens']
@@ -45,18 +45,18 @@ export function retryAfterMs(headers: HeaderMap, now: number): number | undefine
   for (const name of HEADERS) {
     const text = headerOf(headers, name)?.trim()
     const wait = text ? waitOf(text, now) : undefined
-    if (wait !== undefined && wait <= LONGEST_RETRY_AFTER_MS) return Math.ceil(wait)
+    if (wait !== undefined && wait <= MAX_RETRY_AFTER_MS) return Math.ceil(wait)
   }
   return undefined
 }
 
 const NOT_RETRYABLE = 489
 /** Longest backoff, whatever an expression computes (reference queue 3.4). */
-const LONGEST_BACKOFF_MS = 86_400_000
+const MAX_BACKOFF_MS = 86_400_000
 
 /** Default backoff before retry number `retried + 1`: e^(2.5 n) seconds, at most a day (reference queue 3.4). */
 export function defaultBackoffMs(retried: number): number {
-  return Math.min(LONGEST_BACKOFF_MS, Math.round(Math.exp(2.5 * (retried + 1)) * 1_000))
+  return Math.min(MAX_BACKOFF_MS, Math.round(Math.exp(2.5 * (retried + 1)) * 1_000))
 }
 
 const compiled = memoized(
@@ -71,7 +71,7 @@ const compiled = memoized(
 export function backoffMs(expression: string | undefined, retried: number): number {
   const wait = expression === undefined ? Number.NaN : (compiled(expression)?.(retried) ?? Number.NaN)
   if (Number.isNaN(wait)) return defaultBackoffMs(retried)
-  return Math.round(Math.min(LONGEST_BACKOFF_MS, Math.max(0, wait)))
+  return Math.round(Math.min(MAX_BACKOFF_MS, Math.max(0, wait)))
 }
 
 function isRefusal(response: DeliveryResponse): boolean {

@@ -10,7 +10,7 @@ const SWEEP_EVERY_MS = 2_000
  * After a longer gap between two sweeps, everything is compared, because a
  * commit may be later than its messages are due.
  */
-const LONGEST_GAP_MS = 10_000
+const MAX_GAP_MS = 10_000
 /** Sweeps stop after this long without activity. By then, all messages that memory covered have become due. */
 const ACTIVE_MS = 60_000 + DUE_WINDOW_MS
 /** How often everything is compared. */
@@ -108,7 +108,7 @@ export class DueSweep {
 
   async #sweep(now: number): Promise<void> {
     // The gap means that the store was unavailable, and hints may have been lost meanwhile.
-    const isLate = this.#deps.partitions() !== undefined && now - this.#sweptAt > LONGEST_GAP_MS
+    const isLate = this.#deps.partitions() !== undefined && now - this.#sweptAt > MAX_GAP_MS
     const isBehind = this.#isBehind || isLate
     this.#isBehind = false
     if (isBehind) this.#sweptAt = Number.NEGATIVE_INFINITY

@@ -7,7 +7,7 @@ import type { Place } from './entry.js'
 /** Only messages due within this time are hinted. Owners hold messages due within 60 s, and their clocks may be ahead. */
 const HINTED_MS = 65_000
 /** Most messages, and most keys, of one hint. */
-const MOST_PLACES = 1_000
+const MAX_PLACES = 1_000
 
 interface Hint {
   readonly places: Place[]
@@ -85,8 +85,8 @@ export class Hints {
       if (this.#deps.isLeaving(partition)) continue
       this.#byPartition.delete(partition)
       const all = [...keys.values()]
-      for (let from = 0; from < Math.max(places.length, all.length); from += MOST_PLACES) {
-        const to = from + MOST_PLACES
+      for (let from = 0; from < Math.max(places.length, all.length); from += MAX_PLACES) {
+        const to = from + MAX_PLACES
         const hint: DueHint = { partition, places: places.slice(from, to), keys: all.slice(from, to) }
         this.#deps.cluster.hint(partition, DUE, hint)
       }

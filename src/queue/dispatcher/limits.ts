@@ -44,7 +44,7 @@ export function backlogLimits(concurrency: number): BacklogLimits {
 /** Memory of quick requests together, at up to 1,024 requests in flight. Slow requests may use the same amount again. */
 const BODIES_BYTES = 256 * 2 ** 20
 /** Bytes. A request that needs less memory always takes one place. */
-const LEAST_PER_PLACE = 256 * 1024
+const MIN_BYTES_PER_PLACE = 256 * 1024
 
 /** Limits of requests in flight; see `RoundRobin`. */
 function inFlightLimits(concurrency: number): InFlightLimits {
@@ -56,6 +56,6 @@ function inFlightLimits(concurrency: number): InFlightLimits {
     slowAfterMs: 2_000,
     maxSlow: maxLingering(concurrency),
     maxSlowBytes: BODIES_BYTES,
-    bytesPerPlace: Math.max(LEAST_PER_PLACE, BODIES_BYTES / concurrency),
+    bytesPerPlace: Math.max(MIN_BYTES_PER_PLACE, BODIES_BYTES / concurrency),
   }
 }

@@ -3,7 +3,7 @@ import type { Outbound, PendingMessage, SignedAhead, ToSign } from '../types.js'
 import { deliveryHeaders, signDelivery } from './delivery-headers.js'
 
 /** If a message waits longer than this after its headers were made ahead, it is signed again with the current time. */
-const LONGEST_AHEAD_MS = 1_000
+const MAX_AHEAD_MS = 1_000
 
 /** What `RequestHeaders` is built from. */
 export interface RequestHeadersDeps {
@@ -44,7 +44,7 @@ export class RequestHeaders {
   /** Whether a time is recent. A time in the future is not: the clock may have been set back. */
   #isRecent(at: number): boolean {
     const ageMs = this.#deps.clock.now() - at
-    return ageMs >= 0 && ageMs <= LONGEST_AHEAD_MS
+    return ageMs >= 0 && ageMs <= MAX_AHEAD_MS
   }
 
   #sign(message: ToSign, outbound: Outbound, bodyHash?: string): SignedAhead {

@@ -12,7 +12,7 @@ export interface Destination {
   readonly path: string
 }
 
-const LONGEST_URL = 8_192
+const MAX_URL_LENGTH = 8_192
 
 /** Control characters. URLs of a batch come as JSON, which may contain them. */
 const CONTROL = /[\u0000-\u001f\u007f]/
@@ -21,7 +21,7 @@ const CONTROL = /[\u0000-\u001f\u007f]/
 export const parseHttpUrl = memoized(checkHttpUrl, { most: 1_000, longest: 500 })
 
 function checkHttpUrl(text: string): Destination | { readonly problem: string } {
-  if (text.length > LONGEST_URL) return { problem: `it is longer than ${LONGEST_URL} characters` }
+  if (text.length > MAX_URL_LENGTH) return { problem: `it is longer than ${MAX_URL_LENGTH} characters` }
   if (CONTROL.test(text)) return { problem: 'it contains a control character' }
   if (!/^https?:\/\//i.test(text)) return { problem: 'send a URL that begins with http:// or https://' }
   const url = tryUrl(text)

@@ -6,8 +6,8 @@ import type { KeyRule } from '../key-rule.js'
 import {
   duration,
   type Headers,
-  LONGEST_DELAY_MS,
-  LONGEST_KEY,
+  MAX_DELAY_MS,
+  MAX_KEY_LENGTH,
   present,
   refuseSetting,
   written,
@@ -22,8 +22,8 @@ export const ownText = (headers: Headers, name: string): string | undefined => {
 function ownKey(headers: Headers, name: string): string | undefined {
   const found = ownText(headers, name)
   if (found === undefined) return undefined
-  if (found.length > LONGEST_KEY)
-    return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
+  if (found.length > MAX_KEY_LENGTH)
+    return refuseSetting(written(name), found, `it is longer than ${MAX_KEY_LENGTH} characters`)
   return CONTROL.test(found) ? refuseSetting(written(name), found, 'it contains a control character') : found
 }
 
@@ -33,7 +33,7 @@ const CONTROL = /[\u0000-\u001f\u007f]/
 function ownDelay(headers: Headers, name: string): number | undefined {
   const found = ownText(headers, name)
   const ms = found === undefined ? undefined : duration({ [name]: found }, name)
-  if (ms === undefined || ms <= LONGEST_DELAY_MS) return ms
+  if (ms === undefined || ms <= MAX_DELAY_MS) return ms
   throw new HomeportError('setting_limit', { setting: written(name), found: found ?? '', limit: '366d' })
 }
 

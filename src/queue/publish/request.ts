@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, tryParseJson } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { MOST_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
+import { MAX_ITEM_HEADER_BYTES } from '../../contract/request-limits.js'
 import { isOwnSetting, isTelemetry } from '../headers.js'
 import type { PublishItem } from '../types.js'
 
@@ -40,11 +40,11 @@ export function headersOfItem(wire: Readonly<Record<string, string>>): Readonly<
     const lower = name.toLowerCase()
     if (!isTelemetry(lower)) headers[lower] = value
   }
-  if (bytes <= MOST_ITEM_HEADER_BYTES) return headers
+  if (bytes <= MAX_ITEM_HEADER_BYTES) return headers
   throw new HomeportError('setting_limit', {
     setting: 'The length of the headers of an item',
     found: String(bytes),
-    limit: `${MOST_ITEM_HEADER_BYTES} bytes`,
+    limit: `${MAX_ITEM_HEADER_BYTES} bytes`,
   })
 }
 

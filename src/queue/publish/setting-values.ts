@@ -8,9 +8,9 @@ import { shownUrl } from './destination.js'
 export type Headers = Readonly<Record<string, string>>
 
 /** Longest delay of a first attempt. */
-export const LONGEST_DELAY_MS = 366 * 86_400_000
+export const MAX_DELAY_MS = 366 * 86_400_000
 /** Most characters of a key. */
-export const LONGEST_KEY = 512
+export const MAX_KEY_LENGTH = 512
 
 /** Throws `invalid_request` for one setting. */
 export function refuseSetting(name: string, found: string, expected: string): never {
@@ -53,8 +53,8 @@ export function duration(headers: Headers, name: string): number | undefined {
 export function key(headers: Headers, name: string): string | undefined {
   const found = present(headers, name)
   if (found === undefined) return undefined
-  if (found.length > LONGEST_KEY)
-    return refuseSetting(written(name), found, `it is longer than ${LONGEST_KEY} characters`)
+  if (found.length > MAX_KEY_LENGTH)
+    return refuseSetting(written(name), found, `it is longer than ${MAX_KEY_LENGTH} characters`)
   // PostgreSQL cannot store U+0000, and in a key of a callback the error would only appear when the callback is made.
   return found.includes('\0') ? refuseSetting(written(name), found, 'it contains the character U+0000') : found
 }

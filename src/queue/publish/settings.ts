@@ -6,7 +6,7 @@ import type { CallbackConfig, FlowValue, Redaction } from '../types.js'
 import { parseHttpUrl } from './destination.js'
 import { keyRule, ownText, priority } from './own-settings.js'
 import { parseRetryDelay } from './retry-delay.js'
-import { duration, type Headers, key, LONGEST_DELAY_MS, present, refuseSetting, written } from './setting-values.js'
+import { duration, type Headers, key, MAX_DELAY_MS, present, refuseSetting, written } from './setting-values.js'
 
 /** HTTP methods of deliveries. */
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -14,7 +14,7 @@ const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** Maximum of retries that a message may ask for. */
 export const MAX_RETRIES = 1_000
 /** The longest period of a rate limit. */
-export const LONGEST_PERIOD_S = 7 * 86_400
+export const MAX_PERIOD_S = 7 * 86_400
 const MAX_LABELS = 32
 const DEEPEST_CALLBACK = 3
 
@@ -92,7 +92,7 @@ function timeout(headers: Headers, limits: SettingLimits): number | undefined {
 
 function delay(headers: Headers): number | undefined {
   const ms = duration(headers, 'upstash-delay')
-  if (ms === undefined || ms <= LONGEST_DELAY_MS) return ms
+  if (ms === undefined || ms <= MAX_DELAY_MS) return ms
   throw new HomeportError('setting_limit', {
     setting: 'Upstash-Delay',
     found: headers['upstash-delay'] ?? '',
@@ -110,7 +110,7 @@ function notBefore(headers: Headers, now: number): number | undefined {
   }
   if (!/^\d{1,12}$/.test(found)) return refuseSetting('Upstash-Not-Before', found, 'send whole Unix seconds')
   const at = Number(found) * 1_000
-  if (at - now <= LONGEST_DELAY_MS) return at
+  if (at - now <= MAX_DELAY_MS) return at
   throw new HomeportError('setting_limit', { setting: 'Upstash-Not-Before', found, limit: '366 days from now' })
 }
 
@@ -141,7 +141,7 @@ const FLOW_PARTS = ['parallelism', 'rate', 'period'] as const
 const FLOW_RANGES = {
   parallelism: 'a whole number of 1 or more',
   rate: 'a whole number of 1 or more',
-  period: `a duration of whole seconds, from 1s to ${LONGEST_PERIOD_S / 86_400}d`,
+  period: `a duration of whole seconds, from 1s to ${MAX_PERIOD_S / 86_400}d`,
 } as const
 
 function flow(headers: Headers): FlowValue | undefined {
@@ -165,10 +165,9 @@ function flow(headers: Headers): FlowValue | undefined {
 
 /** A number above 0. The period is in seconds, from a duration or a bare number. */
 function flowAmount(member: (typeof FLOW_PARTS)[number], text: string): number | undefined {
-  if (/^\d{1,9}$/.test(text))
-    return inRange(Number(text), member === 'period' ? LONGEST_PERIOD_S : Number.MAX_SAFE_INTEGER)
+  if (/^\d{1,9}$/.test(text)) return inRange(Number(text), member === 'period' ? MAX_PERIOD_S : Number.MAX_SAFE_INTEGER)
   const ms = member === 'period' ? parseDuration(text) : undefined
-  return ms === undefined ? undefined : inRange(ms / 1_000, LONGEST_PERIOD_S)
+  return ms === undefined ? undefined : inRange(ms / 1_000, MAX_PERIOD_S)
 }
 
 const inRange = (amount: number, most: number): number | undefined =>

@@ -8,7 +8,7 @@ export interface CronTimes {
 }
 
 /** Far more than any expression needs. Parse time grows with the length. */
-const LONGEST_CRON = 1_024
+const MAX_CRON_LENGTH = 1_024
 
 const ZONED = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/s
 
@@ -19,7 +19,7 @@ const ZONED = /^(?:CRON_TZ|TZ)=(\S+)\s+(.*)$/s
 export const parseCron = memoized(parse, { most: 1_000, longest: 200 })
 
 function parse(text: string): CronTimes | { readonly problem: string } {
-  if (text.length > LONGEST_CRON) return { problem: `it is longer than ${LONGEST_CRON} characters` }
+  if (text.length > MAX_CRON_LENGTH) return { problem: `it is longer than ${MAX_CRON_LENGTH} characters` }
   const [, zone = 'UTC', fields = text] = ZONED.exec(text.trim()) ?? []
   if (!isZone(zone)) return { problem: `the time zone "${zone.slice(0, 60)}" is not known` }
   // The library also accepts seconds and dates, which would turn a mistake into a valid expression.

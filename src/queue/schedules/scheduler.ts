@@ -15,7 +15,7 @@ import type { PublishItem } from '../types.js'
 import { itemOfSchedule, nextFire } from './schedule.js'
 
 /** Longest sleep between two checks, because the clock may be set while a timer runs. */
-const LONGEST_SLEEP_MS = 15_000
+const MAX_SLEEP_MS = 15_000
 const PAUSE_AFTER_FAILURE_MS = 1_000
 /** Large enough that a read costs little compared to the fires, and small enough that each account soon has its turn. */
 const FIRES_PER_READ = 2_000
@@ -144,7 +144,7 @@ export class Scheduler implements Service {
   #sleep(sleepMs: number): void {
     this.#round = undefined
     if (this.#phase !== 'running') return
-    const waitMs = this.#runAgain ? 0 : Math.min(LONGEST_SLEEP_MS, Math.max(0, sleepMs))
+    const waitMs = this.#runAgain ? 0 : Math.min(MAX_SLEEP_MS, Math.max(0, sleepMs))
     this.#runAgain = false
     if (waitMs === 0) this.fireDue()
     else this.#timer = this.#deps.clock.after(waitMs, () => this.fireDue())
@@ -166,7 +166,7 @@ export class Scheduler implements Service {
       }
       if (due.length === FIRES_PER_READ) return 0
       const nextAt = await store.run(schedules.next, { after: now })
-      return nextAt === null ? LONGEST_SLEEP_MS : nextAt - clock.now()
+      return nextAt === null ? MAX_SLEEP_MS : nextAt - clock.now()
     } catch (error) {
       if (this.#phase !== 'running') return PAUSE_AFTER_FAILURE_MS
       logger.error('schedule_read_failed', { error })
@@ -175,7 +175,7 @@ export class Scheduler implements Service {
         return PAUSE_AFTER_FAILURE_MS
       }
       await this.#fireOneByOne().catch(() => undefined)
-      return LONGEST_SLEEP_MS
+      return MAX_SLEEP_MS
     }
   }
 

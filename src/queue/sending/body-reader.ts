@@ -72,9 +72,9 @@ const SPACE = 32
 const SEMICOLON = 59
 const DELETE = 127
 /** Most digits of a chunk size, which may have leading zeros. */
-const MOST_DIGITS = 1_024
+const MAX_DIGITS = 1_024
 /** Bytes of all trailers of a response together. */
-const MOST_TRAILER_BYTES = 16_384
+const MAX_TRAILER_BYTES = 16_384
 
 /**
  * Reads a chunked body and ignores chunk extensions and trailers. It moves the data of all chunks in a buffer together, in
@@ -142,7 +142,7 @@ class ChunkReader implements BodyReader {
     const digit = digitOf(byte)
     if (digit >= 0) {
       this.#leftBytes = this.#digits === 0 ? digit : this.#leftBytes * 16 + digit
-      return ++this.#digits <= MOST_DIGITS && this.#leftBytes <= Number.MAX_SAFE_INTEGER
+      return ++this.#digits <= MAX_DIGITS && this.#leftBytes <= Number.MAX_SAFE_INTEGER
     }
     if (this.#digits === 0) return false
     if (byte === CR) return this.#goTo('size end')
@@ -150,7 +150,7 @@ class ChunkReader implements BodyReader {
   }
 
   #takeTrailer(byte: number): boolean {
-    return isOfText(byte) && ++this.#trailerBytes <= MOST_TRAILER_BYTES
+    return isOfText(byte) && ++this.#trailerBytes <= MAX_TRAILER_BYTES
   }
 
   #goTo(place: Place): true {

@@ -51,7 +51,7 @@ export interface Kept {
 export class KeptBody {
   readonly #limits: KeepLimits
   readonly #shared: SharedBytes
-  #mostBytes: number
+  #maxBytes: number
   readonly #chunks = new ChunkList()
   #receivedBytes = 0
   #borrowedBytes = 0
@@ -62,13 +62,13 @@ export class KeptBody {
   constructor(limits: KeepLimits, shared: SharedBytes) {
     this.#limits = limits
     this.#shared = shared
-    this.#mostBytes = limits.keepBytes
+    this.#maxBytes = limits.keepBytes
   }
 
   /** A response with this status begins. */
   begin(status: number): void {
     const { keepBytes, keepFailingBytes = 0 } = this.#limits
-    this.#mostBytes = status >= 200 && status < 300 ? keepBytes : Math.max(keepBytes, keepFailingBytes)
+    this.#maxBytes = status >= 200 && status < 300 ? keepBytes : Math.max(keepBytes, keepFailingBytes)
   }
 
   /** The next bytes of the body. */
@@ -98,7 +98,7 @@ export class KeptBody {
   #fits(): boolean {
     const beyondBytes = this.#receivedBytes - this.#limits.keepBytes
     if (beyondBytes <= this.#borrowedBytes) return true
-    if (this.#receivedBytes > this.#mostBytes || !this.#shared.take(beyondBytes - this.#borrowedBytes)) return false
+    if (this.#receivedBytes > this.#maxBytes || !this.#shared.take(beyondBytes - this.#borrowedBytes)) return false
     this.#borrowedBytes = beyondBytes
     return true
   }

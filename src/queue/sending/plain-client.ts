@@ -15,7 +15,7 @@ const PAUSED_MS = 2_500
 /** Number of sweeps for which requests to an odd destination go to undici. */
 const ODD_SWEEPS = 600
 /** Most odd destinations that are remembered. Beyond that, the oldest is forgotten. */
-const MOST_ODD = 10_000
+const MAX_ODD = 10_000
 
 /** What a client is built from. */
 export interface PlainClientDeps {
@@ -90,7 +90,7 @@ export class PlainClient {
   #setOdd(url: string): void {
     this.#odd.delete(url)
     this.#odd.set(url, this.#sweeps + ODD_SWEEPS)
-    if (this.#odd.size > MOST_ODD) for (const [oldest] of this.#odd) return void this.#odd.delete(oldest)
+    if (this.#odd.size > MAX_ODD) for (const [oldest] of this.#odd) return void this.#odd.delete(oldest)
   }
 
   #nextSweep(): Timer {

@@ -10,7 +10,7 @@ import {
   type ReusableConnection,
 } from './outgoing-request.js'
 import { bytesOf } from './plain-request.js'
-import { LONGEST_PLAIN_RESPONSE_HEAD_BYTES, type PlainResponseHead, type PlainResponseHeads } from './plain-response.js'
+import { MAX_PLAIN_RESPONSE_HEAD_BYTES, type PlainResponseHead, type PlainResponseHeads } from './plain-response.js'
 import type { Wire, WireEvents } from './wire.js'
 
 /** A request on its connection. */
@@ -63,7 +63,7 @@ type State =
 const CLOSED: State = { kind: 'closed' }
 const NOTHING = Buffer.alloc(0)
 /** With each piece, a head is parsed again from its start. undici, which parses byte by byte, reads heads of more pieces. */
-const MOST_PIECES = 8
+const MAX_PIECES = 8
 
 /** What a connection is built from. */
 export interface PlainConnectionDeps {
@@ -183,9 +183,9 @@ export class PlainConnection implements ReusableConnection {
 
   /** asking → asking, → receiving, or → with undici. */
   #takeHead({ exchange, pieces }: State & { kind: 'asking' }, bytes: Buffer): void {
-    const text = bytes.toString('latin1', 0, Math.min(bytes.length, LONGEST_PLAIN_RESPONSE_HEAD_BYTES))
+    const text = bytes.toString('latin1', 0, Math.min(bytes.length, MAX_PLAIN_RESPONSE_HEAD_BYTES))
     const head = this.#deps.heads.read(text)
-    const mayFollow = head === 'incomplete' && pieces + 1 < MOST_PIECES
+    const mayFollow = head === 'incomplete' && pieces + 1 < MAX_PIECES
     if (mayFollow) this.#state = { kind: 'asking', exchange, begun: Buffer.from(bytes), pieces: pieces + 1 }
     else if (head && head !== 'incomplete') this.#receive(exchange, head, bytes)
     else this.#continue(exchange, Buffer.from(bytes))

@@ -7,7 +7,7 @@ const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
 const TARGET = /^\/[!-~]*$/
 /** Longer bodies are not copied into one buffer with their head. */
-const LONGEST_COPIED_BYTES = 16_384
+const MAX_COPIED_BYTES = 16_384
 
 /** Whether a request can be sent without undici: none of its headers affects the framing or the connection. */
 export function isPlainRequest({ method, path, headers }: OutgoingRequest): boolean {
@@ -27,7 +27,7 @@ export function bytesOf(request: OutgoingRequest, host: string): readonly Buffer
   for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`
   if (bodyBytes > 0 || WITH_BODY.has(method)) head += `content-length: ${bodyBytes}\r\n`
   head += '\r\n'
-  if (!body || bodyBytes > LONGEST_COPIED_BYTES) return [Buffer.from(head, 'latin1'), ...(body ? [bufferOn(body)] : [])]
+  if (!body || bodyBytes > MAX_COPIED_BYTES) return [Buffer.from(head, 'latin1'), ...(body ? [bufferOn(body)] : [])]
   const whole = Buffer.allocUnsafe(head.length + bodyBytes)
   whole.write(head, 'latin1')
   whole.set(body, head.length)

@@ -19,7 +19,7 @@ export interface PlainResponseHead {
 export type PlainBody = { readonly kind: 'length'; readonly bytes: number } | { readonly kind: 'chunked' }
 
 /** A longer head is not plain. */
-export const LONGEST_PLAIN_RESPONSE_HEAD_BYTES = 16_384
+export const MAX_PLAIN_RESPONSE_HEAD_BYTES = 16_384
 
 const NO_BODY: PlainBody = { kind: 'length', bytes: 0 }
 const LINE_END = '\r\n'
@@ -37,7 +37,7 @@ const WITHOUT_BODY = new Set([204, 304])
 
 /** How long a connection waits for its next request if the destination does not say so, and at most. */
 const KEEP_SECONDS = 4
-const LONGEST_KEEP_SECONDS = 600
+const MAX_KEEP_SECONDS = 600
 /** Connections are closed this much before the destination would close them, when a request may already be on its way. */
 const EARLIER_SECONDS = 2
 
@@ -53,7 +53,7 @@ export class PlainResponseHeads {
   read(text: string): PlainResponseHead | 'incomplete' | undefined {
     if (this.#last && text.startsWith(this.#lastText)) return this.#last
     const end = text.indexOf(END)
-    if (end < 0) return mayBegin(text) && text.length < LONGEST_PLAIN_RESPONSE_HEAD_BYTES ? 'incomplete' : undefined
+    if (end < 0) return mayBegin(text) && text.length < MAX_PLAIN_RESPONSE_HEAD_BYTES ? 'incomplete' : undefined
     const head = parse(text, end)
     if (!head) return undefined
     this.#lastText = text.slice(0, head.headBytes)
@@ -118,5 +118,5 @@ function keepSecondsOf({ connection = 'keep-alive', 'keep-alive': hint }: Incomi
   if (word === 'close') return 0
   if (word !== 'keep-alive') return undefined
   const [, seconds] = KEEP_ALIVE_TIMEOUT.exec(String(hint ?? '')) ?? []
-  return seconds === undefined ? KEEP_SECONDS : Math.min(Number(seconds), LONGEST_KEEP_SECONDS) - EARLIER_SECONDS
+  return seconds === undefined ? KEEP_SECONDS : Math.min(Number(seconds), MAX_KEEP_SECONDS) - EARLIER_SECONDS
 }

@@ -145,9 +145,9 @@ export interface KeyPage {
 }
 
 /** Most due messages of a key that a page counts. */
-export const MOST_DUE = 100
+export const MAX_DUE = 100
 
-/** A key and its number of due messages, at most `MOST_DUE`. */
+/** A key and its number of due messages, at most `MAX_DUE`. */
 export interface KeyWithDue {
   readonly row: FlowKeyRow
   readonly due: number
@@ -168,7 +168,7 @@ const keysOf = query<KeyPage, FlowKeyRow & { due: number }>(({ db, p, d }) =>
             .where('finished_at', 'is', null)
             .where('state', '=', sql.lit('pending'))
             .where('next_at', '<=', p.now)
-            .limit(sql.lit(MOST_DUE))
+            .limit(sql.lit(MAX_DUE))
             .as('some'),
         )
         .select(({ fn }) => fn.countAll<number>().as('count'))

@@ -38,7 +38,7 @@ type DeadQuery = FilterParams &
 type DeadOrder = 'earliestFirst' | 'latestFirst'
 
 /** Dead letters that one read searches, even if few of them match, unless the page is larger. */
-const MOST_SEARCHED = 2_000
+const MAX_SEARCHED = 2_000
 
 /** Position of a dead letter in the order of failures. */
 interface Place {
@@ -151,7 +151,7 @@ function* page(selector: DeadSelector): Transaction<DeadPage<DeadPlace>> {
   const range = placesInTime(order, filter)
   const given = after === undefined ? range.first : placeOf(after)
   const place = isBehind(order, given, range.first) ? given : range.first
-  const ahead = yield* first(AHEAD[order], { ...place, accountId, ahead: Math.max(MOST_SEARCHED, limit + 1) - 1 })
+  const ahead = yield* first(AHEAD[order], { ...place, accountId, ahead: Math.max(MAX_SEARCHED, limit + 1) - 1 })
   const more = ahead && isBehind(order, range.last, ahead) ? ahead : undefined
   const { afterAt: untilAt, afterSeq: untilSeq } = more ?? range.last
   const params = { ...filterParams(filter), ...place, untilAt, untilSeq, accountId, kind, limit: limit + 1 }

@@ -5,7 +5,7 @@ import { type Batch, Digest, fieldsOf, integerIn, rowOf } from './rows.js'
 import type { Findings, Gap } from './types.js'
 
 /** The most examples that a report names; others are only counted. */
-const MOST_NAMED = 20
+const MAX_NAMED = 20
 
 /** Damage found in a source. A copy neither repairs nor hides it. */
 export interface Damage {
@@ -77,6 +77,6 @@ export class Audit {
   }
 
   #example(text: string): void {
-    if (this.examples.length < MOST_NAMED) this.examples.push(text)
+    if (this.examples.length < MAX_NAMED) this.examples.push(text)
   }
 }

@@ -14,7 +14,7 @@ const BEFORE_ALL = Number.MIN_SAFE_INTEGER
 /** Code of the built-in driver's error for an integer beyond 53 bits. */
 const OUT_OF_RANGE = 'ERR_OUT_OF_RANGE'
 /** The most rows of a batch that are not plain; each is inspected separately after the batch. */
-const MOST_NOT_PLAIN = 1_000
+const MAX_NOT_PLAIN = 1_000
 
 /** Rows that were read at once. */
 interface Page {
@@ -127,7 +127,7 @@ export class SqliteReader implements CopyReader {
         const values = table.columns.map(({ name }) => row[name] as Value)
         if (row[HAS_NUL] !== 1 && isPlain(table, values)) page.writer.add(values)
         else notPlain.push(page.last)
-        if (!page.writer.isFull && notPlain.length < MOST_NOT_PLAIN) continue
+        if (!page.writer.isFull && notPlain.length < MAX_NOT_PLAIN) continue
         page.kind = 'full'
         break
       }

@@ -9,13 +9,13 @@ export type AnyCarrying = NonNullable<AnyOperation['carrying']>
 export type RunAlone = (operation: AnyOperation, args: unknown) => Promise<unknown>
 
 /** Combined calls of an operation that run at once: one fills while the other waits for the disk. */
-const MOST_AT_ONCE = 2
+const MAX_AT_ONCE = 2
 /** Calls in one transaction: the first waits for the last. */
-const MOST_CALLS = 500
+const MAX_CALLS = 500
 /** Rows in one transaction, except for a call that has more: a transaction of more rows is not cheaper for each. */
-const MOST_ROWS = 1_000
+const MAX_ROWS = 1_000
 /** Bytes of contents in one transaction. */
-const MOST_BYTES = 8 * 2 ** 20
+const MAX_BYTES = 8 * 2 ** 20
 /** Calls of a refused combined call that are repeated at the same time. */
 const SEPARATE_AT_ONCE = 4
 /** Errors that no single call causes, so the calls are not repeated one by one. */
@@ -60,7 +60,7 @@ export class CombinedCalls {
   call(args: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
       this.#gathering.add({ args, resolve, reject }, this.#operation.maxDelayMs ?? 0)
-      if (this.#gathering.size >= MOST_CALLS) this.#gathering.dueSoon()
+      if (this.#gathering.size >= MAX_CALLS) this.#gathering.dueSoon()
     })
   }
 
@@ -84,7 +84,7 @@ export class CombinedCalls {
 
   #onDue(): void {
     this.#isDue = true
-    while (this.#isDue && this.#running < MOST_AT_ONCE) {
+    while (this.#isDue && this.#running < MAX_AT_ONCE) {
       void this.#runGathered(this.#takeSome())
       this.#isDue = this.#gathering.size > 0
     }
@@ -101,7 +101,7 @@ export class CombinedCalls {
       const own = keysOf(args as never)
       const size = bytesOf(args as never)
       const count = rowsOf(args as never)
-      const fits = calls < MOST_CALLS && (calls === 0 || (rows + count <= MOST_ROWS && bytes + size <= MOST_BYTES))
+      const fits = calls < MAX_CALLS && (calls === 0 || (rows + count <= MAX_ROWS && bytes + size <= MAX_BYTES))
       const isTaken = fits && !own.some((key) => keys.has(key))
       // A call that is left keeps its place: later calls with the same key must not overtake it.
       for (const key of own) keys.add(key)

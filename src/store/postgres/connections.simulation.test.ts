@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { expect, it } from 'vitest'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { randomFrom } from '../../base/testing/random.js'
-import { Connections, MOST_CONNECTIONS } from './connections.js'
+import { Connections, MAX_CONNECTIONS } from './connections.js'
 import type { Session } from './connector.js'
 
 /** The end of a connection as the driver shows it; nothing else of the driver is used by the connections. */
@@ -116,8 +116,8 @@ it.each(Array.from({ length: 25 }, (_, index) => index + 1))(
     while (await server.step());
     expect(answered).toBe(asked)
     expect(order).toEqual(order.toSorted((one, other) => one - other))
-    expect(server.most).toBeLessThanOrEqual(MOST_CONNECTIONS)
-    expect(server.open.length).toBeLessThanOrEqual(MOST_CONNECTIONS)
+    expect(server.most).toBeLessThanOrEqual(MAX_CONNECTIONS)
+    expect(server.open.length).toBeLessThanOrEqual(MAX_CONNECTIONS)
     for (let quiet = 0; quiet < 3; quiet++) {
       clock.advance(15_000)
       await turn()

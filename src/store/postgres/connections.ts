@@ -5,7 +5,7 @@ import { clockAheadMs, end, type Session } from './connector.js'
 import { isLoss, isOfOneTransaction, isTooLong } from './errors.js'
 
 /** The most connections that a store keeps. */
-export const MOST_CONNECTIONS = 10
+export const MAX_CONNECTIONS = 10
 /** The most connections for the upkeep of a cluster, which runs its beats and checks one after the other. */
 export const UPKEEP_CONNECTIONS = 3
 /** How often unused connections are closed, the clock of the server is read, and callers that wait too long are refused. */
@@ -20,7 +20,7 @@ export interface ConnectionsDeps {
   readonly clock: Clock
   /** Makes a connection that is guarded by the lock of the node. */
   readonly connect: () => Promise<Session>
-  /** The most connections. Default: `MOST_CONNECTIONS`. */
+  /** The most connections. Default: `MAX_CONNECTIONS`. */
   readonly most?: number
   /** Called regularly with the time by which the clock of the server is ahead of this machine's. */
   readonly onClock: (aheadMs: number) => void
@@ -122,7 +122,7 @@ export class Connections {
   #grow(): void {
     const isRefused = this.#open.size > 0 && performance.now() < this.#noGrowthUntilMs
     if (isRefused || this.#isClosing) return
-    const { most = MOST_CONNECTIONS } = this.#deps
+    const { most = MAX_CONNECTIONS } = this.#deps
     while (this.#open.size + this.#connecting < most && this.#connecting < this.#waiting.length - this.#served) {
       this.#connecting++
       this.#deps.connect().then(

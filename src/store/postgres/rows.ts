@@ -113,7 +113,7 @@ export function encodeShared(type: RowType, rows: readonly object[], each: reado
   const reader = new RowReader(type, rows)
   const own = each.map((name) => reader.placeOf(name))
   const common = [...type.columns.keys()].filter((place) => !own.includes(place))
-  const mostRuns = Math.floor(rows.length / SHARED.perRun)
+  const maxRuns = Math.floor(rows.length / SHARED.perRun)
   const values = reader.noValues()
   const runs: unknown[][] = []
   const ends: number[] = []
@@ -122,7 +122,7 @@ export function encodeShared(type: RowType, rows: readonly object[], each: reado
     reader.read(row, values)
     const run = runs.at(-1)
     if (!run || !areAlike(run, values, common)) {
-      if (runs.length === mostRuns) return undefined
+      if (runs.length === maxRuns) return undefined
       runs.push(values.slice())
     }
     ends[runs.length - 1] = index + 1

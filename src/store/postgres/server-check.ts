@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import type pg from 'pg'
 import { systemClock } from '../../base/index.js'
 import { targetOf } from './connection.js'
-import { MOST_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
+import { MAX_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts } from './connector.js'
 import { lendsByTransaction } from './pooler.js'
 
@@ -230,7 +230,7 @@ function judgeAuthority({ authorityUntilMs }: ServerSettings, nowMs: number): Se
 }
 
 function judgeConnections({ freeForAll, roleLimit, databaseLimit, nodes }: ServerSettings): ServerFinding[] {
-  const kept = nodes === 0 ? MOST_CONNECTIONS : nodes * (MOST_CONNECTIONS + UPKEEP_CONNECTIONS)
+  const kept = nodes === 0 ? MAX_CONNECTIONS : nodes * (MAX_CONNECTIONS + UPKEEP_CONNECTIONS)
   const needed = kept + OTHER_CONNECTIONS
   const free = Math.min(freeForAll, ...[roleLimit, databaseLimit].filter((limit) => limit >= 0))
   if (free >= needed) return []

@@ -3,7 +3,7 @@ import { codeOf, systemClock } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
 import type { StoreSharing, StoreWatch } from '../types.js'
 import { targetOf } from './connection.js'
-import { Connections, MOST_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
+import { Connections, MAX_CONNECTIONS, UPKEEP_CONNECTIONS } from './connections.js'
 import { Connector, end, MAX_CLOCK_DIFFERENCE_MS, type ServerFacts, type Session } from './connector.js'
 import { isLoss, reasonOf } from './errors.js'
 import { countPending, migrate, migrateBeside } from './migrate.js'
@@ -38,7 +38,7 @@ export async function start(url: string, watch: StoreWatch, sharing: StoreSharin
     clock: systemClock,
     connect: () => guarded(connector, lock),
     onClock: (aheadMs) => watch.onClock?.(aheadMs, Math.abs(aheadMs) > MAX_CLOCK_DIFFERENCE_MS),
-    most: sharing === 'cluster upkeep' ? UPKEEP_CONNECTIONS : MOST_CONNECTIONS,
+    most: sharing === 'cluster upkeep' ? UPKEEP_CONNECTIONS : MAX_CONNECTIONS,
   })
   try {
     const durability = await prepare(connector, lock, connections, sharing)

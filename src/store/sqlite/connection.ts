@@ -24,7 +24,7 @@ const CACHE_KIB = 65_536
 /** The writer checkpoints the log itself only when it is this long (128 MB): see `checkpointer.ts`. */
 const CHECKPOINT_PAGES = 32_000
 /** During a long read, the log grows beyond that. Its next restart truncates the file to this length. */
-const LONGEST_LOG_BYTES = CHECKPOINT_PAGES * 4_096
+const MAX_LOG_BYTES = CHECKPOINT_PAGES * 4_096
 /** Sliding window of the average commit time, commits. */
 const COMMIT_WINDOW = 16
 /** A commit counts with at most this time, so that one stall does not dominate the average. */
@@ -69,7 +69,7 @@ export class SqliteConnection {
     // FULL: every commit waits for the disk, so acknowledged writes survive a power cut.
     this.#db.exec('PRAGMA synchronous = FULL')
     this.#db.exec(`PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
-    this.#db.exec(`PRAGMA journal_size_limit = ${LONGEST_LOG_BYTES}`)
+    this.#db.exec(`PRAGMA journal_size_limit = ${MAX_LOG_BYTES}`)
   }
 
   /**

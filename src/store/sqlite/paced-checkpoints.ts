@@ -31,7 +31,7 @@ const MAX_COMMITS = 30
 /** Pages (6 MB) after which the log should restart from its beginning, so that its file stays small. */
 const LONG_LOG_PAGES = 1_500
 /** Longest wait of a commit for a checkpoint: on a slow disk, waiting longer would not pay. */
-const LONGEST_WAIT_MS = 5
+const MAX_WAIT_MS = 5
 
 /** Creates the shared memory of a link. */
 export function sharedMemory(): SharedArrayBuffer {
@@ -87,7 +87,7 @@ export class PacedCheckpoints {
 
   /** Waits some milliseconds for a running checkpoint; returns the value of `STATE`. */
   awaitEnd(): number {
-    Atomics.wait(this.#shared, STATE, REQUESTED, LONGEST_WAIT_MS)
+    Atomics.wait(this.#shared, STATE, REQUESTED, MAX_WAIT_MS)
     return Atomics.load(this.#shared, STATE)
   }
 

@@ -48,7 +48,7 @@ export type FromThread =
   | { readonly kind: 'done'; readonly answers: readonly Answer[] }
 
 /** Maximum number of calls in one message and, approximately, in one transaction: the first waits for the last. */
-export const LARGEST_BATCH = 1_000
+export const MAX_BATCH_SIZE = 1_000
 
 /**
  * Messages to a store thread. After `pause-batches` it starts no background batch, and answers `batches-paused` once the

@@ -1,7 +1,7 @@
 import type { SqliteDatabase, SqliteStatement } from '../../base/index.js'
 
 /** More statements than all transactions have, apart from lists with rare conditions. Each takes about 20 KB. */
-const MOST_STATEMENTS = 2_000
+const MAX_STATEMENTS = 2_000
 
 /**
  * The prepared statements of one connection, each prepared once. Callers can make any number of different ones by the
@@ -13,7 +13,7 @@ export class PreparedStatements {
   readonly #prepared = new Map<string, SqliteStatement>()
 
   /** @param most statements that are kept. */
-  constructor(db: SqliteDatabase, most = MOST_STATEMENTS) {
+  constructor(db: SqliteDatabase, most = MAX_STATEMENTS) {
     this.#db = db
     this.#most = most
   }

@@ -11,7 +11,7 @@ import {
   type Call,
   type Failure,
   type FromThread,
-  LARGEST_BATCH,
+  MAX_BATCH_SIZE,
   type Outcome,
   type ThreadSettings,
   type ToThread,
@@ -156,7 +156,7 @@ export class ThreadClient {
 
   #send(): void {
     while (this.#unsent.size > 0) {
-      const batch = this.#unsent.take(LARGEST_BATCH)
+      const batch = this.#unsent.take(MAX_BATCH_SIZE)
       this.#sendBatch(combineBatch(batch, (combining, group) => this.#combinedCall(combining, group)))
     }
   }

@@ -9,7 +9,7 @@ import {
   type Call,
   type FromThread,
   isDiskBroken,
-  LARGEST_BATCH,
+  MAX_BATCH_SIZE,
   type Outcome,
   type ThreadSettings,
   type ToThread,
@@ -31,7 +31,7 @@ const port = parentPort
 if (!port) throw new Error('the store thread must be started by the store')
 const settings = workerData as ThreadSettings
 /** Longest transaction of background batches while no other call arrives. */
-const LONGEST_TURN_MS = 8
+const MAX_TURN_MS = 8
 /** From this commit time on, the disk is slow: a commit delays others as much as a background batch. */
 const SLOW_COMMIT_MS = 4
 let connection: SqliteConnection | undefined
@@ -88,7 +88,7 @@ function isBackgroundDue(): boolean {
 
 /** Takes messages from the port, up to about as many calls as one transaction holds. */
 function takeMessages(first: ToThread | undefined): void {
-  for (let message = first; message; message = urgent.length < LARGEST_BATCH ? nextMessage() : undefined) take(message)
+  for (let message = first; message; message = urgent.length < MAX_BATCH_SIZE ? nextMessage() : undefined) take(message)
 }
 
 function take(message: ToThread): void {
@@ -150,7 +150,7 @@ function runShared(): void {
  */
 function* backgroundTurns(): Generator<Turn> {
   if (urgent.length > 0) yield { kind: 'guarded', calls: urgent.splice(0) }
-  const until = performance.now() + LONGEST_TURN_MS
+  const until = performance.now() + MAX_TURN_MS
   do {
     yield { kind: 'bare', calls: background.splice(0, 1) }
     takeMessages(nextMessage())

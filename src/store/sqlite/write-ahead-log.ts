@@ -20,7 +20,7 @@ const HEADER_BYTES = 32
 const FRAME_HEADER_BYTES = 24
 const MAGIC = 0x377f0682
 const SMALLEST_PAGE = 512
-const LARGEST_PAGE = 65_536
+const MAX_PAGE_SIZE = 65_536
 
 /** Commits in a log that SQLite would discard. */
 export interface LogDamage {
@@ -104,7 +104,7 @@ class LogCheck {
     const magic = header.readUInt32BE(0)
     const order = (magic & 1) === 1 ? 'BE' : 'LE'
     const pageBytes = header.readUInt32BE(8)
-    const isKnown = (magic & ~1) === MAGIC && pageBytes >= SMALLEST_PAGE && pageBytes <= LARGEST_PAGE
+    const isKnown = (magic & ~1) === MAGIC && pageBytes >= SMALLEST_PAGE && pageBytes <= MAX_PAGE_SIZE
     const sums = sumOver(wordsOf(header, order), 0, FRAME_HEADER_BYTES, [0, 0])
     if (!isKnown || !holds(header, FRAME_HEADER_BYTES, sums)) return undefined
     return new LogCheck(FRAME_HEADER_BYTES + pageBytes, order, header.subarray(16, 24), sums)

@@ -1,5 +1,5 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import { LONGEST_VALUE, MOST_FILTER_VALUES, MOST_PAGE_IDS } from '../../contract/request-limits.js'
+import { MAX_FILTER_VALUES, MAX_PAGE_IDS, MAX_VALUE_LENGTH } from '../../contract/request-limits.js'
 import { FAILURE_STATES } from '../../contract/workflow/dead-letters.js'
 import { checkUnit } from '../../queue/index.js'
 import type { DeadRunFilter, DeadRunPlace, DeadRunSelector } from '../transactions/runs-dead.js'
@@ -17,7 +17,7 @@ export type DeadQuery = Readonly<Record<string, unknown>>
 export function selectorOf(
   accountId: string,
   query: DeadQuery,
-  maxIds: number = MOST_PAGE_IDS,
+  maxIds: number = MAX_PAGE_IDS,
 ): DeadRunSelector | undefined {
   const filter = filterOf(query, maxIds)
   if (filter === undefined) return undefined
@@ -94,14 +94,14 @@ function list<Name extends string, Value>(name: Name, values: readonly Value[] |
   return (values ? { [name]: values } : {}) as { [K in Name]?: readonly Value[] }
 }
 
-function texts(name: string, value: unknown, max = MOST_FILTER_VALUES): string[] | undefined {
+function texts(name: string, value: unknown, max = MAX_FILTER_VALUES): string[] | undefined {
   return values(name, value, (text) => text.split(',', max + 1), max)
 }
 
 /** URLs may contain commas: the text is split only if every part starts like a URL. */
 function urls(name: string, value: unknown): string[] | undefined {
   return values(name, value, (text) => {
-    const parts = text.split(',', MOST_FILTER_VALUES + 1)
+    const parts = text.split(',', MAX_FILTER_VALUES + 1)
     return parts.every((part) => /^https?:\/\//i.test(part)) ? parts : [text]
   })
 }
@@ -116,13 +116,13 @@ function values(
   name: string,
   value: unknown,
   split = (text: string) => [text],
-  max = MOST_FILTER_VALUES,
+  max = MAX_FILTER_VALUES,
 ): string[] | undefined {
   if (value === undefined) return undefined
   const found = raw(value).flatMap(split)
   if (found.length > max) refuse(`${name} has more than ${max} values. Send several requests with fewer in each.`)
-  if (found.some((text) => text.length > LONGEST_VALUE)) {
-    refuse(`${name} has a value of more than ${LONGEST_VALUE} characters. No id, name or URL is that long.`)
+  if (found.some((text) => text.length > MAX_VALUE_LENGTH)) {
+    refuse(`${name} has a value of more than ${MAX_VALUE_LENGTH} characters. No id, name or URL is that long.`)
   }
   if (found.length === 0 || found.includes('')) {
     refuse(`The filter ${name} has an empty value. Leave it out, or name what to select.`)

@@ -65,7 +65,7 @@ export function deadLetterRoutes(deps: DeadLetterDeps): Route[] {
 }
 
 /** Maximum reads of one request until it finds a letter. */
-const MOST_READS = 5
+const MAX_READS = 5
 
 /** Reads pages until one has letters, up to a limit. Then the answer is empty and has a cursor. */
 async function untilFound<Page extends Pick<DeadRunPage, 'next'> & { readonly runs: readonly unknown[] }>(
@@ -73,7 +73,7 @@ async function untilFound<Page extends Pick<DeadRunPage, 'next'> & { readonly ru
   read: (selector: DeadRunSelector) => Promise<Page>,
 ): Promise<Page> {
   let page = await read(selector)
-  for (let reads = 1; page.runs.length === 0 && page.next && reads < MOST_READS; reads++) {
+  for (let reads = 1; page.runs.length === 0 && page.next && reads < MAX_READS; reads++) {
     page = await read({ ...selector, after: page.next })
   }
   return page

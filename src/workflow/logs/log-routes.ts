@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { type Clock, mapInSlices } from '../../base/index.js'
 import { HomeportError } from '../../contract/errors/errors.js'
-import { MOST_FILTER_VALUES } from '../../contract/request-limits.js'
+import { MAX_FILTER_VALUES } from '../../contract/request-limits.js'
 import { searchText } from '../../contract/search.js'
 import { type SortDirection, usualDirection } from '../../contract/workflow/run-order.js'
 import { RUN_STATES } from '../../contract/workflow/run-states.js'
@@ -99,12 +99,12 @@ const restAfter = (seq: number | undefined, direction: SortDirection): { before:
     : { before: Number.MAX_SAFE_INTEGER, least: (seq ?? 0) + 1 }
 
 /** Maximum reads of one request until it finds a run. */
-const MOST_READS = 4
+const MAX_READS = 4
 
 /** Reads pages until one has runs, up to a limit. Then the page is empty and has a cursor. */
 async function searched(store: Store, args: RunLogArgs): Promise<RunLogPage> {
   let found = await store.run(runsLogs.logPage, args)
-  for (let reads = 1; found.runs.length === 0 && found.searchedTo !== undefined && reads < MOST_READS; reads++) {
+  for (let reads = 1; found.runs.length === 0 && found.searchedTo !== undefined && reads < MAX_READS; reads++) {
     const rest = restAfter(found.searchedTo.seq, args.direction ?? 'desc')
     found = await store.run(runsLogs.logPage, { ...args, ...rest })
   }
@@ -148,18 +148,18 @@ function list<Name extends string>(name: Name, values: readonly string[] | undef
 }
 
 function commaSeparated(values: readonly string[]): string[] {
-  return limited(values.flatMap((value) => value.split(',', MOST_FILTER_VALUES + 1))).filter((value) => value !== '')
+  return limited(values.flatMap((value) => value.split(',', MAX_FILTER_VALUES + 1))).filter((value) => value !== '')
 }
 
 /** Limits the values of a filter: each run is compared with all of them. */
 function limited(values: string[]): string[] {
-  if (values.length <= MOST_FILTER_VALUES) return values
-  const problem = `A filter has more than ${MOST_FILTER_VALUES} values. Send several requests with fewer in each.`
+  if (values.length <= MAX_FILTER_VALUES) return values
+  const problem = `A filter has more than ${MAX_FILTER_VALUES} values. Send several requests with fewer in each.`
   throw new HomeportError('invalid_request', { problem })
 }
 
 /** URLs may contain commas: only a comma before another URL separates. */
-const urlsOf = (text: string): string[] => text.split(/,(?=https?:\/\/)/i, MOST_FILTER_VALUES + 1)
+const urlsOf = (text: string): string[] => text.split(/,(?=https?:\/\/)/i, MAX_FILTER_VALUES + 1)
 
 /** Parses a run id with the time of creation, such as `wfr_order-17@1795311039040` (reference workflow 4.14). */
 function parseIdentity(text: string): RunIdentity {

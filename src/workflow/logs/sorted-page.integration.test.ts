@@ -10,7 +10,7 @@ import type { RunRow } from '../transactions/runs-rows.js'
 import type { ValueSort } from '../transactions/runs-sorted.js'
 import type { Submission } from '../transactions/runs-submissions.js'
 import * as runsSubmit from '../transactions/runs-submit.js'
-import { MOST_SEARCHED } from '../transactions/runs-walk.js'
+import { MAX_SEARCHED } from '../transactions/runs-walk.js'
 import { sortedPage } from './sorted-page.js'
 
 const AT = 1_700_000_000_000
@@ -142,7 +142,7 @@ describeOnSampledStore('a sorted list of runs', (openStore) => {
     const submit = (submissions: Submission[], at: number) =>
       store.run(runsSubmit.submit, { accountId: ACCOUNT, submissions, at })
     await submit(named('a', 2), AT)
-    for (let n = 0; n < MOST_SEARCHED; n += 1_000) await submit(named(`m${n}`, 1_000), AT + 1_000 + n)
+    for (let n = 0; n < MAX_SEARCHED; n += 1_000) await submit(named(`m${n}`, 1_000), AT + 1_000 + n)
     await submit(named('z', 2), AT + 90_000)
     const request = {
       sort: 'id' as const,
@@ -156,7 +156,7 @@ describeOnSampledStore('a sorted list of runs', (openStore) => {
     const all = await sortedPage(store, { ...request, cursor: undefined })
     expect(all.runs.map(({ run_id }) => run_id)).toEqual(['a-0000', 'a-0001', 'm0-0000'])
     expect(all.sortedFrom).toBeUndefined()
-    const some = await sortedPage(store, { ...request, cursor: undefined }, MOST_SEARCHED)
+    const some = await sortedPage(store, { ...request, cursor: undefined }, MAX_SEARCHED)
     expect(some.runs.map(({ run_id }) => run_id)).toEqual(['m0-0002', 'm0-0003', 'm0-0004'])
     expect(some.sortedFrom).toBe(AT + 1_000)
     const next = await sortedPage(store, { ...request, cursor: some.cursor })

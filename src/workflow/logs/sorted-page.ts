@@ -1,11 +1,11 @@
 import { HomeportError } from '../../contract/errors/errors.js'
-import { MOST_SORTED, type RunSort } from '../../contract/workflow/run-order.js'
+import { MAX_SORTED, type RunSort } from '../../contract/workflow/run-order.js'
 import type { Store } from '../../store/index.js'
 import type { RunLogPage } from '../transactions/runs-logs.js'
 import * as runsLogs from '../transactions/runs-logs.js'
 import type { SortedArgs, SortedPart, SortedRun, SortValue } from '../transactions/runs-sorted.js'
 import * as runsSorted from '../transactions/runs-sorted.js'
-import { MOST_SEARCHED } from '../transactions/runs-walk.js'
+import { MAX_SEARCHED } from '../transactions/runs-walk.js'
 
 /** Selects a page; without a cursor the first one. */
 export type SortedRequest = Omit<SortedArgs, 'before' | 'least' | 'after'> & { readonly cursor: string | undefined }
@@ -36,7 +36,7 @@ interface Sorted {
 export async function sortedPage(
   store: Store,
   { cursor, ...request }: SortedRequest,
-  most = MOST_SORTED,
+  most = MAX_SORTED,
 ): Promise<SortedPage> {
   const { accountId, limit, sort, now } = request
   const place = cursor === undefined ? { sorted: await newList(store, accountId, now) } : placeOf(cursor, sort)
@@ -64,7 +64,7 @@ const newList = async (store: Store, accountId: string, now: number): Promise<So
 /** The first runs of an order, with the place where the reads ended if runs remain. */
 async function firstOf(store: Store, args: SortedArgs, most: number): Promise<SortedPart> {
   let found = await store.run(runsSorted.sortedPart, args)
-  for (let looked = MOST_SEARCHED; found.end && looked < most; looked += MOST_SEARCHED) {
+  for (let looked = MAX_SEARCHED; found.end && looked < most; looked += MAX_SEARCHED) {
     const { runs, end } = await store.run(runsSorted.sortedPart, { ...args, before: found.end.seq })
     found = { runs: runsSorted.mergeSorted(found.runs, runs, args), ...(end && { end }) }
   }

@@ -220,12 +220,12 @@ describe('a list that needs much memory', () => {
 
   it('is read for one failure function at a time', async () => {
     let open = 0
-    let mostOpen = 0
+    let maxOpen = 0
     const real = await openStore({ location: 'sqlite', dataDir: migratedDataDir(), onFailure: () => undefined })
     onTestFinished(() => real.close())
     const store = wrappedStore(real, async (operation, args) => {
       const isWhole = operation.name === runsRead.delivery.name && (args as DeliveryArgs).most === INLINE_LIMIT_BYTES
-      if (isWhole) mostOpen = Math.max(mostOpen, ++open)
+      if (isWhole) maxOpen = Math.max(maxOpen, ++open)
       const answer = await real.run(operation, args)
       if (operation.name === runsSettle.settleRun.name) open--
       return answer
@@ -256,7 +256,7 @@ describe('a list that needs much memory', () => {
     const answers = await Promise.all(['a', 'b', 'c', 'd'].map(trigger))
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
     await waitFor(() => calls.length === 4, { what: 'four failure functions' })
-    expect(mostOpen).toBe(1)
+    expect(maxOpen).toBe(1)
     const [list] = JSON.parse(Buffer.from(calls[0] ?? '', 'base64').toString()) as { body: string }[]
     expect(Buffer.from(list?.body ?? '', 'base64').toString()).toBe(payload)
   })

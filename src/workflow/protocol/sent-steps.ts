@@ -125,13 +125,13 @@ export function parseInvocation(body: Uint8Array | undefined): Invocation {
 }
 
 /** Limit of the data of an invoked run or a wait, because the data of many of them is read at once. */
-const MOST_BYTES = 65_536
+const MAX_BYTES = 65_536
 
 /** @throws HomeportError `setting_limit` for data that is too large to be stored with an invoked run or a wait. */
 export function refuseLarge(stored: object, what: string): void {
   const bytes = Buffer.byteLength(JSON.stringify(stored))
-  if (bytes <= MOST_BYTES) return
-  const limit = `${MOST_BYTES} bytes`
+  if (bytes <= MAX_BYTES) return
+  const limit = `${MAX_BYTES} bytes`
   throw new HomeportError('setting_limit', {
     setting: `${what}, with its names and URLs,`,
     found: String(bytes),
@@ -147,9 +147,9 @@ export function asObject(value: unknown): Readonly<Record<string, unknown>> | un
 /** A text up to this length is parsed in a few milliseconds, regardless of its content. */
 const SURELY_QUICK_BYTES = 65_536
 /** Maximum values of a longer text. Texts of SDKs have a handful, because results are strings in them. */
-const MOST_VALUES = 50_000
-const TOO_MUCH = `it has more than ${MOST_VALUES} values, or more than 64 levels`
-const LIMITS: JsonLimits = { levels: 64, values: MOST_VALUES, members: MOST_VALUES, text: Number.POSITIVE_INFINITY }
+const MAX_VALUES = 50_000
+const TOO_MUCH = `it has more than ${MAX_VALUES} values, or more than 64 levels`
+const LIMITS: JsonLimits = { levels: 64, values: MAX_VALUES, members: MAX_VALUES, text: Number.POSITIVE_INFINITY }
 
 /** Whether parsing would block the event loop for long: ten megabytes of empty lists take a second. */
 function isTooMuch(json: Uint8Array): boolean {
@@ -165,7 +165,7 @@ export function parseJson(bytes: Uint8Array | undefined): unknown {
 const MAX_STEP_BYTES = 16_384
 const MARK = '"CreateWebhook"'
 /** Longer event ids would not fit into an index. */
-export const LONGEST_EVENT_ID_BYTES = 2_000
+export const MAX_EVENT_ID_BYTES = 2_000
 
 /**
  * The event id of the webhook that a step creates; `undefined` for any other step, and for an id that no event can have.
@@ -183,4 +183,4 @@ export function webhookOf(body: Uint8Array | undefined): string | undefined {
 }
 
 const isStorable = (eventId: string): boolean =>
-  !eventId.includes('\0') && Buffer.byteLength(eventId) <= LONGEST_EVENT_ID_BYTES
+  !eventId.includes('\0') && Buffer.byteLength(eventId) <= MAX_EVENT_ID_BYTES

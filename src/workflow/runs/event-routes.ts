@@ -4,8 +4,8 @@ import { HomeportError } from '../../contract/errors/errors.js'
 import {
   listAwaitedEvents,
   listWaiters,
-  MOST_WAITERS,
-  MOST_WAITERS_OF_PAGE,
+  MAX_WAITERS,
+  MAX_WAITERS_OF_PAGE,
   notifyEvent,
   WAITERS_COUNT,
   WAITERS_CURSOR,
@@ -17,7 +17,7 @@ import { type PublishItem, type Queue, type SettingLimits, titleCase } from '../
 import type { Store } from '../../store/index.js'
 import { base64, ownBytes, textBytes } from '../protocol/bytes.js'
 import { announces } from '../protocol/protocol.js'
-import { LONGEST_EVENT_ID_BYTES, refuseLarge } from '../protocol/sent-steps.js'
+import { MAX_EVENT_ID_BYTES, refuseLarge } from '../protocol/sent-steps.js'
 import { readRunItem, runIdOf } from '../protocol/settings.js'
 import * as runsAwaited from '../transactions/runs-awaited.js'
 import type { NotifyArgs, Released } from '../transactions/runs-notify.js'
@@ -41,7 +41,7 @@ export interface EventDeps {
 
 const DEFAULT_WAIT = '7d'
 /** Awaited events on a page. */
-const MOST_EVENTS = 100
+const MAX_EVENTS = 100
 const MAX_WAIT_MS = 366 * 86_400_000
 
 /** Routes of waits, notifications and webhooks (reference workflow 4.9). */
@@ -61,14 +61,14 @@ export function eventRoutes(deps: EventDeps): Route[] {
       return shown.waits
     }),
     route(listWaiters, async ({ params, headers, caller: { accountId } }) => {
-      const limit = numberIn(headers, WAITERS_COUNT, MOST_WAITERS_OF_PAGE) ?? MOST_WAITERS
+      const limit = numberIn(headers, WAITERS_COUNT, MAX_WAITERS_OF_PAGE) ?? MAX_WAITERS
       const after = numberIn(headers, WAITERS_CURSOR, Number.MAX_SAFE_INTEGER) ?? 0
       const page = { accountId, eventId: eventIdOf(params.eventId), after, limit }
       const { waits, next } = await deps.store.run(runsAwaited.waiters, page)
       return reply(200, waits.map(toWaiter), next === undefined ? undefined : { [WAITERS_CURSOR]: String(next) })
     }),
     route(listAwaitedEvents, async ({ query, caller }) => {
-      const { prefix = '', count = MOST_EVENTS, cursor } = query
+      const { prefix = '', count = MAX_EVENTS, cursor } = query
       const wanted = { accountId: caller.accountId, prefix, after: cursor, limit: count + 1 }
       const found = await deps.store.run(runsAwaited.awaited, wanted)
       const events = found.slice(0, count)
@@ -202,8 +202,8 @@ function decodeEventId(rest: string): string {
 function storable(eventId: string): string {
   if (eventId.includes('\0'))
     throw new HomeportError('invalid_request', { problem: 'The event id contains the character U+0000. Remove it.' })
-  if (Buffer.byteLength(eventId) <= LONGEST_EVENT_ID_BYTES) return eventId
-  const problem = `The event id ${JSON.stringify(eventId.slice(0, 80))} is longer than ${LONGEST_EVENT_ID_BYTES} bytes. Use a shorter one.`
+  if (Buffer.byteLength(eventId) <= MAX_EVENT_ID_BYTES) return eventId
+  const problem = `The event id ${JSON.stringify(eventId.slice(0, 80))} is longer than ${MAX_EVENT_ID_BYTES} bytes. Use a shorter one.`
   throw new HomeportError('invalid_request', { problem })
 }
 
@@ -289,7 +289,7 @@ class ShownWaits {
   add(released: readonly Released[]): void {
     for (const one of released) {
       this.#bytes += one.wait.wait.length
-      if (this.waits.length === MOST_WAITERS || this.#bytes > SHOWN_BYTES) return
+      if (this.waits.length === MAX_WAITERS || this.#bytes > SHOWN_BYTES) return
       this.waits.push(toNotified(one))
     }
   }

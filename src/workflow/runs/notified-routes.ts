@@ -7,7 +7,7 @@ import type { NotifiedArgs, NotifiedEvent } from '../transactions/runs-notified.
 import * as runsNotified from '../transactions/runs-notified.js'
 
 /** Events on a page. */
-const MOST_EVENTS = 100
+const MAX_EVENTS = 100
 
 type NotifiedQuery = Static<NonNullable<(typeof listNotifiedEvents)['query']>>
 
@@ -15,7 +15,7 @@ type NotifiedQuery = Static<NonNullable<(typeof listNotifiedEvents)['query']>>
 export function notifiedRoutes({ store }: { readonly store: Store }): Route[] {
   return [
     route(listNotifiedEvents, async ({ query, caller: { accountId } }) => {
-      const { count = MOST_EVENTS, cursor } = query
+      const { count = MAX_EVENTS, cursor } = query
       const before = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor)
       const args = { accountId, filter: filterOf(query), before, limit: count + 1 }
       const found = await store.run(runsNotified.notified, args)

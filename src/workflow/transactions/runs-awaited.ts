@@ -5,7 +5,7 @@ import { all, first, only, type Transaction } from '../../store/statement.js'
 import type { WaitRow } from './runs-wait.js'
 
 /** Waits for one event that are counted; a larger number is shown as "at least". */
-const MOST_COUNTED = 1_000
+const MAX_COUNTED = 1_000
 
 /** An event that runs wait for. Times are Unix milliseconds. */
 export interface AwaitedEvent {
@@ -81,9 +81,9 @@ export const awaited = read('runs.awaited', function* (args: AwaitedArgs): Trans
   let next = yield* first(args.after === undefined ? from : after, { accountId, eventId: args.after ?? prefix })
   while (next?.event_id.startsWith(prefix) && events.length < limit) {
     const eventId = next.event_id
-    const { waits, since, deadline } = yield* only(counted, { accountId, eventId, most: MOST_COUNTED + 1 })
-    const isMore = waits > MOST_COUNTED
-    events.push({ eventId, waits: isMore ? MOST_COUNTED : waits, isMore, since, firstDeadline: deadline })
+    const { waits, since, deadline } = yield* only(counted, { accountId, eventId, most: MAX_COUNTED + 1 })
+    const isMore = waits > MAX_COUNTED
+    events.push({ eventId, waits: isMore ? MAX_COUNTED : waits, isMore, since, firstDeadline: deadline })
     next = yield* first(after, { accountId, eventId })
   }
   return events
@@ -125,10 +125,10 @@ const waitsUpTo = query<WaitersArgs & { upTo: number }, WaitRow>(({ db, p }) =>
 /** A page of the waits for an event, oldest first. `next`: other waits follow after this `seq`. */
 export const waiters = read(
   'runs.waiters',
-  function* (args: WaitersArgs & { readonly mostBytes?: number }): Transaction<{ waits: WaitRow[]; next?: number }> {
-    const { limit, mostBytes = BYTES_OF_PAGE, ...of } = args
+  function* (args: WaitersArgs & { readonly maxBytes?: number }): Transaction<{ waits: WaitRow[]; next?: number }> {
+    const { limit, maxBytes = BYTES_OF_PAGE, ...of } = args
     const sizes = yield* all(waitSizes, { ...of, limit: limit + 1 })
-    const last = lastOfPage(sizes.slice(0, limit), mostBytes)
+    const last = lastOfPage(sizes.slice(0, limit), maxBytes)
     if (last === undefined) return { waits: [] }
     const waits = yield* all(waitsUpTo, { ...of, limit, upTo: last })
     return waits.length < sizes.length ? { waits, next: last } : { waits }

@@ -122,7 +122,7 @@ function failedBetween(dlqIds: readonly string[]): { readonly from: number; read
 }
 
 /** Dead letters that one read examines, even if few of them match; more if the page is larger. */
-const MOST_SEARCHED = 2_000
+const MAX_SEARCHED = 2_000
 const EVER = Number.MAX_SAFE_INTEGER
 
 const aheadQuery = (order: DeadRunOrder) =>
@@ -163,7 +163,7 @@ function* searchOf({ accountId, filter, order, limit, after }: DeadRunSelector):
   const newest = { at: bounded.to ?? EVER, seq: EVER }
   const [begin, last] = order === 'earliestFirst' ? [oldest, newest] : [newest, oldest]
   const place = after && isBehind(order, after, begin) ? after : begin
-  const distance = Math.max(MOST_SEARCHED, limit + 1) - 1
+  const distance = Math.max(MAX_SEARCHED, limit + 1) - 1
   // A request that names its letters gets all of them at once.
   const ahead = filter.dlqIds ? undefined : yield* first(AHEAD[order], { ...place, accountId, ahead: distance })
   const end = ahead && isBehind(order, last, ahead) ? ahead : undefined

@@ -51,7 +51,7 @@ export const settleDone = write('runs.settleDone', deleteDone, {
 })
 
 /** Maximum deliveries that end in the transaction of one step. */
-const MOST_CARRIED = 100
+const MAX_CARRIED = 100
 
 /**
  * Selects and locks messages of first attempts, to delete them in a transaction that already holds other locks. It never
@@ -92,7 +92,7 @@ export function carryDone<Args, Result>(how: {
   readonly removedBy: (result: Result) => readonly number[]
 }): Carrying {
   return carryCalls<Args, Result, DoneDelivery>(settleDone, {
-    most: MOST_CARRIED,
+    most: MAX_CARRIED,
     load: (args, calls) =>
       how.load(
         args,

@@ -118,11 +118,11 @@ interface OfRuns {
 }
 
 /** Bytes of elements that are read for a page. Beyond that, only the beginning of each element of a run is read. */
-const MOST_BYTES = 32 * 2 ** 20
+const MAX_BYTES = 32 * 2 ** 20
 /** Bytes of a cut element. Before its result, a step has little besides its name. */
 const BEGINNING_BYTES = 1_024
 /** The same limit for `meta`, mostly headers that every step repeats. Beyond it, only a short `meta` is read. */
-const MOST_META_BYTES = 4 * 2 ** 20
+const MAX_META_BYTES = 4 * 2 ** 20
 const SHORT_META_BYTES = 1_024
 
 /** Logs do not show the body of a failure callback, which may be larger than the rest of the run. */
@@ -201,11 +201,11 @@ function* cutsOf(seqs: readonly number[], most: number): Transaction<Cuts> {
   if (seq === undefined || another !== undefined) return UNCUT
   const { bytes, meta_bytes: metaBytes } = yield* only(bytesOfElements, { seq })
   // PostgreSQL answers a sum as a string.
-  if (Number(bytes) <= most && Number(metaBytes) <= MOST_META_BYTES) return UNCUT
+  if (Number(bytes) <= most && Number(metaBytes) <= MAX_META_BYTES) return UNCUT
   const sizes = yield* all(sizesOfElements, { seq })
   return {
     cutAt: firstBeyond(sizes, most, (size) => size.bytes),
-    metaCutAt: firstBeyond(sizes, MOST_META_BYTES, (size) => size.meta_bytes),
+    metaCutAt: firstBeyond(sizes, MAX_META_BYTES, (size) => size.meta_bytes),
   }
 }
 
@@ -334,11 +334,11 @@ interface ChosenRuns extends Pick<RunLogArgs, 'accountId' | 'now'> {
 }
 
 function* withLogs(
-  args: Pick<RunLogArgs, 'accountId' | 'now' | 'mostBytes'>,
+  args: Pick<RunLogArgs, 'accountId' | 'now' | 'maxBytes'>,
   { runs, ...rest }: MatchingRuns,
 ): Transaction<RunLogPage> {
   const seqs = runs.map((run) => run.seq)
-  const cuts = yield* cutsOf(seqs, args.mostBytes ?? MOST_BYTES)
+  const cuts = yield* cutsOf(seqs, args.maxBytes ?? MAX_BYTES)
   const pending = (yield* all(pendingOf, { seqs })).map((message) => ({
     ...message,
     next_at: dueTime(message.next_at),

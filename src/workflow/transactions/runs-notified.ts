@@ -11,9 +11,9 @@ import type { NotifiedEventsTable, NotifiedOutcome } from '../../store/schema/ru
 import { type Ask, all, askChange, askInsert, change, first, type Transaction } from '../../store/statement.js'
 
 /** Maximum runs that a row names; further ones are only counted. */
-const MOST_NAMED = 10
+const MAX_NAMED = 10
 /** Maximum rows that are kept of each account; a page reads no more. */
-export const MOST_NOTIFIED = 10_000
+export const MAX_NOTIFIED = 10_000
 
 /** The effect of a notification. */
 export interface Notified {
@@ -37,7 +37,7 @@ export function askNote({ accountId, eventId, runs, outcome, ...rest }: Notified
     account_id: accountId,
     event_id: eventId,
     woken: outcome === 'woke' ? runs.length : 0,
-    runs: JSON.stringify(runs.slice(0, MOST_NAMED)),
+    runs: JSON.stringify(runs.slice(0, MAX_NAMED)),
   }
   return askInsert('notified_events', [row])
 }
@@ -139,7 +139,7 @@ const runIds = query<{ accountId: string; seqs: readonly number[] }, { seq: numb
 export const notified = read('runs.notified', function* (args: NotifiedArgs): Transaction<readonly NotifiedEvent[]> {
   const { accountId, filter, before, limit } = args
   const names = (Object.keys(CONDITIONS) as (keyof typeof CONDITIONS)[]).filter((name) => filter[name] !== undefined)
-  const least = (yield* first(oldestOf, { accountId, keep: MOST_NOTIFIED }))?.seq ?? 0
+  const least = (yield* first(oldestOf, { accountId, keep: MAX_NOTIFIED }))?.seq ?? 0
   const rows = yield* all(matching(names), { ...filter, accountId, before, limit, least })
   const seqs = [...new Set(rows.flatMap(({ runs }) => seqsIn(runs)))]
   const found = seqs.length === 0 ? [] : yield* all(runIds, { accountId, seqs })

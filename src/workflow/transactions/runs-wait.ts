@@ -62,7 +62,7 @@ const sizeOfWaits = query<{ seq: number }, { bytes: number | null }>(({ db, p })
  * Maximum size of the waits of a run: thousands of usual steps. A log reads all of them, and each new wait is compared with
  * the others while other writes wait.
  */
-const MOST_BYTES_OF_WAITS = 8 * 2 ** 20
+const MAX_BYTES_OF_WAITS = 8 * 2 ** 20
 
 /** The wait of the same step, by the beginning of its record. */
 const sameWait = query<{ seq: number; eventId: string; beginning: string }, { message_id: string }>(({ db, p, d }) =>
@@ -113,7 +113,7 @@ export const wait = write('runs.wait', function* (args: WaitArgs): Transaction<W
   const data = yield* takeKept({ seq: run.seq, runId: args.runId }, args.eventId)
   if (data) return { kind: 'notified', offers: yield* appendElements([notified(args, run.seq, data)], args.at) }
   const { bytes } = yield* only(sizeOfWaits, { seq: run.seq })
-  if (Number(bytes ?? 0) >= MOST_BYTES_OF_WAITS) return { kind: 'full' }
+  if (Number(bytes ?? 0) >= MAX_BYTES_OF_WAITS) return { kind: 'full' }
   return { kind: 'waiting', offers: yield* register(args, run.seq) }
 })
 

@@ -55,12 +55,12 @@ export interface RunLogArgs {
   /** Unix milliseconds. Messages due by then have a position under their flow-control key. Needed with `minDurationMs`. */
   readonly now?: number
   /** Bytes of elements of a page; for tests. */
-  readonly mostBytes?: number
+  readonly maxBytes?: number
 }
 
 /** The parameters of the conditions. Filters by id are resolved to `seqs` first. */
 export type Params = Omit<RunLogFilter, 'runIds' | 'identities' | 'messageId'> &
-  Omit<RunLogArgs, 'least' | 'mostBytes'> & {
+  Omit<RunLogArgs, 'least' | 'maxBytes'> & {
     readonly seqs?: readonly number[]
     readonly active?: true
     readonly least: number
@@ -139,7 +139,7 @@ function* seqsOfIdentities(accountId: string, runs: readonly RunIdentity[]): Tra
 }
 
 /** Runs that one read examines, even if few of them match, so that other reads do not wait long. */
-export const MOST_SEARCHED = 5_000
+export const MAX_SEARCHED = 5_000
 
 type Ahead = { accountId: string; before: number; least: number }
 
@@ -152,7 +152,7 @@ const aheadIn = (table: 'runs' | 'open_runs', direction: 'asc' | 'desc') =>
       .where('seq', '<', p.before)
       .where('seq', '>=', p.least)
       .orderBy('seq', direction)
-      .offset(sql.lit(MOST_SEARCHED - 1))
+      .offset(sql.lit(MAX_SEARCHED - 1))
       .limit(1),
   )
 
@@ -230,7 +230,7 @@ export interface Walk {
 
 /**
  * Plans how to find matching runs. Looks up runs that are named by ids. Otherwise walks the runs of the account.
- * @param reach `bounded`: at most `MOST_SEARCHED` runs. `all`: to the end; only if each run matches.
+ * @param reach `bounded`: at most `MAX_SEARCHED` runs. `all`: to the end; only if each run matches.
  */
 export function* walkOf(args: RunLogArgs, reach: 'all' | 'bounded'): Transaction<Walk> {
   const { accountId, direction = 'desc' } = args

@@ -114,8 +114,8 @@ describeOnEveryStore('transactions of runs', (openStore) => {
       await send(start('r'))
       for (const text of ['a', 'b', 'c']) await send(append('r', text.repeat(5_000)))
       const page = { accountId, filter: {}, before: Number.MAX_SAFE_INTEGER, limit: 1 }
-      const lengths = async (mostBytes: number) =>
-        (await store.run(logPage, { ...page, mostBytes })).elements.map(({ body }) => body.byteLength).slice(1)
+      const lengths = async (maxBytes: number) =>
+        (await store.run(logPage, { ...page, maxBytes })).elements.map(({ body }) => body.byteLength).slice(1)
       expect(await lengths(20_000)).toEqual([5_000, 5_000, 5_000])
       expect(await lengths(12_000)).toEqual([5_000, 5_000, 1_024])
       expect(await lengths(0)).toEqual([1_024, 1_024, 1_024])
@@ -357,7 +357,7 @@ describeOnEveryStore('transactions of runs', (openStore) => {
           eventId: 'e',
           after,
           limit: 10,
-          mostBytes: 250,
+          maxBytes: 250,
         })
         pages.push(page.waits.length)
         after = page.next

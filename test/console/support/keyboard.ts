@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 
 /** Presses of Tab after which a control counts as unreachable: more than any page has stops. */
-const MOST_TABS = 150
+const MAX_TABS = 150
 
 /** The control that has the focus, as a user finds it. */
 interface Stop {
@@ -73,7 +73,7 @@ export class KeyboardUser {
    */
   async goTo(name: string | RegExp, key = 'Tab'): Promise<void> {
     const stops: string[] = []
-    for (let presses = 0; presses <= MOST_TABS; presses++) {
+    for (let presses = 0; presses <= MAX_TABS; presses++) {
       if (presses > 0) await this.#page.keyboard.press(key)
       const stop = await this.stop()
       if (stop.hidden !== null)

@@ -5,9 +5,9 @@ import {
   changeAccountLimits,
   createAccount,
   listAccounts,
+  MAX_DAILY_MESSAGES,
+  MAX_DATABASES,
   type ManagedAccount,
-  MOST_DAILY_MESSAGES,
-  MOST_DATABASES,
   type NewAccount,
 } from '../../../../src/contract/accounts/operator.js'
 import { useChange } from '../../api/hooks.js'
@@ -119,14 +119,14 @@ function LimitFields({ form }: { form: LimitForm }) {
       <NumberInput
         label="Most databases"
         description={byType}
-        max={MOST_DATABASES}
+        max={MAX_DATABASES}
         {...whole}
         {...form.getInputProps('databases')}
       />
       <NumberInput
         label="Most messages a day"
         description={byType}
-        max={MOST_DAILY_MESSAGES}
+        max={MAX_DAILY_MESSAGES}
         {...whole}
         {...form.getInputProps('messages')}
       />

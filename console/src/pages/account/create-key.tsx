@@ -2,10 +2,10 @@ import { Checkbox, Select, Text, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import {
   createApiKey,
-  LONGEST_LABEL,
   listApiKeys,
   listTeamMembers,
   listTeams,
+  MAX_LABEL_LENGTH,
   type NewApiKey,
 } from '../../../../src/contract/accounts/accounts.js'
 import { useApi, useChange } from '../../api/hooks.js'
@@ -32,8 +32,8 @@ export function CreateKey({ teamId, member, onClose, onMade }: CreateKeyProps) {
       name: (name) =>
         name.trim() === ''
           ? 'Enter a name for the key'
-          : name.length > LONGEST_LABEL
-            ? `At most ${LONGEST_LABEL} characters`
+          : name.length > MAX_LABEL_LENGTH
+            ? `At most ${MAX_LABEL_LENGTH} characters`
             : null,
     },
   })

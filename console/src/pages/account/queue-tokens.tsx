@@ -4,7 +4,7 @@ import { Badge, Button, Group, Select, Text, TextInput } from '@mantine/core'
 import { useForm } from '@mantine/form'
 import { useDisclosure } from '@mantine/hooks'
 import { useState } from 'react'
-import { LONGEST_LABEL } from '../../../../src/contract/accounts/accounts.js'
+import { MAX_LABEL_LENGTH } from '../../../../src/contract/accounts/accounts.js'
 import {
   createQueueToken,
   deleteQueueToken,
@@ -163,7 +163,8 @@ function CreateToken({ isOpen, onClose, onMade }: CreateTokenProps) {
   const form = useForm<{ name: string; scope: Scope; of: string; expires: string }>({
     initialValues: { name: '', scope: 'publish', of: '', expires: '' },
     validate: {
-      name: (name) => (name.trim() === '' || name.length > LONGEST_LABEL ? `1 to ${LONGEST_LABEL} characters` : null),
+      name: (name) =>
+        name.trim() === '' || name.length > MAX_LABEL_LENGTH ? `1 to ${MAX_LABEL_LENGTH} characters` : null,
       of: (of, { scope }) =>
         isNamed(scope) && of.trim() === '' ? 'Enter the name that the token is limited to' : null,
     },

@@ -4,7 +4,7 @@ import {
   type DatabaseStandby,
   endDatabaseStandby,
   listDatabaseStandbys,
-  MOST_STANDBYS,
+  MAX_STANDBYS,
   placeDatabaseStandby,
   placeDatabaseStandbys,
   removeDatabaseStandby,
@@ -147,7 +147,7 @@ function Actions({ standby: row, set }: ActionsProps) {
       of={set.length === 1 ? name : `${name} at ${standby || 'no node yet'}`}
       actions={[
         { label: toMode.label, onClick: () => change.mutate(toMode) },
-        ...(set.length < MOST_STANDBYS ? [{ label: 'Keep another copy', onClick: () => change.mutate(more) }] : []),
+        ...(set.length < MAX_STANDBYS ? [{ label: 'Keep another copy', onClick: () => change.mutate(more) }] : []),
         { label: 'End the standby', onClick: () => confirmEnd(row, set), isDangerous: true },
       ]}
     />

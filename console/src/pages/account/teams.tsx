@@ -10,9 +10,9 @@ import {
   addTeamMember,
   createTeam,
   deleteTeam,
-  LONGEST_LABEL,
   listTeamMembers,
   listTeams,
+  MAX_LABEL_LENGTH,
   removeTeamMember,
   type Team,
   type TeamMember,
@@ -183,8 +183,8 @@ function DeleteTeam({ team: { team_id, team_name } }: { team: Team }) {
 const nameProblem = (name: string): string | null =>
   name.trim() === ''
     ? 'Enter a name for the team'
-    : name.length > LONGEST_LABEL
-      ? `At most ${LONGEST_LABEL} characters`
+    : name.length > MAX_LABEL_LENGTH
+      ? `At most ${MAX_LABEL_LENGTH} characters`
       : null
 
 function CreateTeam({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {

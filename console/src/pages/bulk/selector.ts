@@ -104,11 +104,11 @@ export function choiceOf(search: Record<string, unknown>): Choice {
 }
 
 /** Most IDs in the address: servers and proxies refuse addresses of some kilobytes when the page is reloaded. */
-const MOST_IDS_IN_ADDRESS = 50
+const MAX_IDS_IN_ADDRESS = 50
 
 /** The choice as it is in the address of the wizard: without IDs if there are too many. */
 export const addressOf = ({ ids, ...choice }: Choice): Choice =>
-  ids === undefined || ids.length > MOST_IDS_IN_ADDRESS ? choice : { ...choice, ids }
+  ids === undefined || ids.length > MAX_IDS_IN_ADDRESS ? choice : { ...choice, ids }
 
 /** The same selection for another kind of action, without the filters that this kind lacks. */
 export function withKind(choice: Choice, kind: Kind): Choice {

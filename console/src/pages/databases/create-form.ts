@@ -1,5 +1,5 @@
 /** The form of a new database: values, validation, and the request. */
-import { type CreateDatabaseBody, LONGEST_NAME, MOST_BUDGET } from '../../../../src/contract/databases/databases.js'
+import { type CreateDatabaseBody, MAX_BUDGET, MAX_NAME_LENGTH } from '../../../../src/contract/databases/databases.js'
 import type { PlanName } from '../../../../src/contract/databases/plans.js'
 import {
   type Platform,
@@ -29,13 +29,13 @@ export const CREATE_RULES = {
   name: (name: string): string | null => {
     const length = name.trim().length
     if (length === 0) return 'Enter a name for the database'
-    if (length > LONGEST_NAME) return `At most ${LONGEST_NAME} characters, found ${length}`
+    if (length > MAX_NAME_LENGTH) return `At most ${MAX_NAME_LENGTH} characters, found ${length}`
     return /\p{Cc}/u.test(name) ? 'Control characters are not allowed' : null
   },
   budget: (budget: number | ''): string | null =>
-    budget === '' || (Number.isInteger(budget) && budget >= 0 && budget <= MOST_BUDGET)
+    budget === '' || (Number.isInteger(budget) && budget >= 0 && budget <= MAX_BUDGET)
       ? null
-      : `Whole US dollars, at most ${MOST_BUDGET.toLocaleString('en-US')}`,
+      : `Whole US dollars, at most ${MAX_BUDGET.toLocaleString('en-US')}`,
   reads: (reads: readonly ReadRegion[], { plan }: CreateValues): string | null =>
     plan === 'free' && reads.length > 1 ? 'The Free plan has at most one read region' : null,
 }
@@ -108,5 +108,5 @@ export const BUDGET_FIELD = {
   thousandSeparator: ',',
   allowDecimal: false,
   min: 0,
-  max: MOST_BUDGET,
+  max: MAX_BUDGET,
 } as const

@@ -1,5 +1,5 @@
 import { MultiSelect, Textarea } from '@mantine/core'
-import { MOST_ALLOWED_IPS, updateAllowList, updateRegions } from '../../../../src/contract/databases/changes.js'
+import { MAX_ALLOWED_IPS, updateAllowList, updateRegions } from '../../../../src/contract/databases/changes.js'
 import type { DatabaseRecord } from '../../../../src/contract/databases/databases.js'
 import { useChange } from '../../api/hooks.js'
 import { useSettings } from '../../api/session.js'
@@ -60,7 +60,7 @@ export function AllowListSetting({ database: { database_id, allowed_ip_ranges } 
   const text = useDraft(allowed_ip_ranges.join('\n'))
   const change = useChange(updateAllowList, { refreshes: DATABASE_READS, done: 'The allow list was changed.' })
   const lines = linesOf(text.value)
-  const problem = lines.length > MOST_ALLOWED_IPS ? `At most ${MOST_ALLOWED_IPS}, found ${lines.length}` : null
+  const problem = lines.length > MAX_ALLOWED_IPS ? `At most ${MAX_ALLOWED_IPS}, found ${lines.length}` : null
   return (
     <Setting
       title="Allow list"

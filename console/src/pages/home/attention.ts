@@ -1,5 +1,5 @@
 /** The items that need attention, derived from the overview: worst first, each with advice and a link. */
-import { MOST_COUNTED, type Overview } from '../../../../src/contract/console/console.js'
+import { MAX_COUNTED, type Overview } from '../../../../src/contract/console/console.js'
 import type { Tone } from '../../components/status.js'
 import { bytes, capped, counted, duration, percent } from '../../lib/format.js'
 
@@ -73,7 +73,7 @@ function failures({ messages, runs }: Overview): Concern[] {
     dead.push({
       key: 'dead-messages',
       tone: 'warn',
-      title: `${capped(messages.dead, MOST_COUNTED)} ${messages.dead === 1 ? 'message' : 'messages'} could not be delivered`,
+      title: `${capped(messages.dead, MAX_COUNTED)} ${messages.dead === 1 ? 'message' : 'messages'} could not be delivered`,
       advice: 'Fix the destination, then send dead letters again, or delete them.',
       to: '/dead-letters',
     })
@@ -82,7 +82,7 @@ function failures({ messages, runs }: Overview): Concern[] {
     dead.push({
       key: 'dead-runs',
       tone: 'warn',
-      title: `${capped(runs.dead, MOST_COUNTED)} workflow ${runs.dead === 1 ? 'run has' : 'runs have'} failed`,
+      title: `${capped(runs.dead, MAX_COUNTED)} workflow ${runs.dead === 1 ? 'run has' : 'runs have'} failed`,
       advice: 'Fix the endpoint, then resume or restart failed runs.',
       to: '/runs/dead-letters',
     })

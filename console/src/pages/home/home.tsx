@@ -3,7 +3,7 @@ import IconDatabasePlus from 'icon:database-plus'
 import IconSend from 'icon:send'
 import { Group, List, SimpleGrid, Stack, Text } from '@mantine/core'
 import { type AuditLog, listAuditLogs } from '../../../../src/contract/accounts/audit.js'
-import { getOverview, MOST_COUNTED, type Overview } from '../../../../src/contract/console/console.js'
+import { getOverview, MAX_COUNTED, type Overview } from '../../../../src/contract/console/console.js'
 import { CALM_MS, LIVE_MS, useApi } from '../../api/hooks.js'
 import { useCanWrite, useSettings } from '../../api/session.js'
 import { CodeBlock, Fact } from '../../components/copy.js'
@@ -58,14 +58,14 @@ function Work({ overview: { databases, messages, runs, bulk_actions } }: { overv
       <Figure
         label="Pending messages"
         to="/messages"
-        value={capped(messages.waiting, messages.waiting_at_least ? messages.waiting : MOST_COUNTED)}
-        note={`${capped(messages.dead, MOST_COUNTED)} dead ${messages.dead === 1 ? 'letter' : 'letters'}`}
+        value={capped(messages.waiting, messages.waiting_at_least ? messages.waiting : MAX_COUNTED)}
+        note={`${capped(messages.dead, MAX_COUNTED)} dead ${messages.dead === 1 ? 'letter' : 'letters'}`}
       />
       <Figure
         label="Active runs"
         to="/runs"
-        value={capped(runs.unfinished, MOST_COUNTED)}
-        note={`${capped(runs.dead, MOST_COUNTED)} failed`}
+        value={capped(runs.unfinished, MAX_COUNTED)}
+        note={`${capped(runs.dead, MAX_COUNTED)} failed`}
       />
       <Figure
         label="Active bulk actions"

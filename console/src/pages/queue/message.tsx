@@ -29,14 +29,14 @@ import { sendableOfMessage, valuesOfMessage } from './send-again.js'
 import { COPIED, SNIPPET_TITLES, sendSnippets } from './snippets.js'
 
 const route = getRouteApi('/shell/messages/$id')
-const MOST_ENTRIES = 1_000
+const MAX_ENTRIES = 1_000
 
 /** The page of one message: its content and its log. */
 export function MessagePage() {
   const { id } = route.useParams()
   const log = useApi(
     listLogs,
-    { query: { messageId: [id], order: 'earliestFirst', count: MOST_ENTRIES } },
+    { query: { messageId: [id], order: 'earliestFirst', count: MAX_ENTRIES } },
     { everyMs: ({ logs }) => refreshOf(logs) },
   )
   return (

@@ -8,7 +8,7 @@ import {
   deleteQueue,
   getQueue,
   listQueues,
-  MOST_PARALLEL,
+  MAX_PARALLEL,
   pauseQueue,
   putQueue,
   resumeQueue,
@@ -187,9 +187,9 @@ function QueueForm({
         return /^[\w.-]+$/.test(name) ? null : 'Use letters, digits, - _ and . only'
       },
       parallelism: (count) =>
-        Number.isInteger(count) && count >= 1 && count <= MOST_PARALLEL
+        Number.isInteger(count) && count >= 1 && count <= MAX_PARALLEL
           ? null
-          : `Enter a number from 1 to ${MOST_PARALLEL}`,
+          : `Enter a number from 1 to ${MAX_PARALLEL}`,
     },
   })
   const put = useTask((values: QueueValues) => putParallelism(values, editing.kind), {
@@ -212,7 +212,7 @@ function QueueForm({
         label="Parallelism"
         description="Deliveries at the same time; 1 keeps the strict order"
         min={1}
-        max={MOST_PARALLEL}
+        max={MAX_PARALLEL}
         allowDecimal={false}
         {...form.getInputProps('parallelism')}
       />

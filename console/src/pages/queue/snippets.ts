@@ -37,12 +37,12 @@ export function sendSnippets(what: Sendable, queueUrl: string): readonly CopySni
 const FORWARD = 'upstash-forward-'
 
 /** Linux passes at most 128 KiB in one argument; `printf` is built into the shell and has no such limit. */
-const MOST_ARGUMENT_CHARACTERS = 30_000
+const MAX_ARGUMENT_CHARACTERS = 30_000
 
 /** The body in base64 if it cannot be an argument of a command. */
 function encodedOf({ body = '', bodyBase64 }: Sendable): string | undefined {
   if (bodyBase64 !== undefined) return bodyBase64
-  return body.includes('\0') || body.length > MOST_ARGUMENT_CHARACTERS ? base64Of(body) : undefined
+  return body.includes('\0') || body.length > MAX_ARGUMENT_CHARACTERS ? base64Of(body) : undefined
 }
 
 const base64Of = (text: string): string =>

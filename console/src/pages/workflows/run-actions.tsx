@@ -36,7 +36,7 @@ import { FAILURE_WORDS, type Run } from './words.js'
 
 const LISTS = [listRuns, listDeadRuns]
 /** Longer responses are cut here. The failed step shows the whole response. */
-const MOST_SAID = 500
+const MAX_SAID_LENGTH = 500
 
 /** The actions on a run in its state. */
 export function RunActions({ run }: { run: Run }) {
@@ -152,7 +152,7 @@ export function FailurePanel({ run }: { run: Run }) {
         <Text size="sm">
           {failed?.stepName === undefined ? 'A delivery' : `The step “${failed.stepName}”`} failed
           {last === undefined || last.status === 0 ? '' : ` with status ${last.status}`}:{' '}
-          <b>{last?.error.slice(0, MOST_SAID)}</b>
+          <b>{last?.error.slice(0, MAX_SAID_LENGTH)}</b>
         </Text>
         {failureFunction?.state === undefined ? (
           <Text size="sm" c="dimmed">

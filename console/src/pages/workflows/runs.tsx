@@ -3,7 +3,7 @@ import IconRoute from 'icon:route'
 import { Button, Checkbox, Group, Text } from '@mantine/core'
 import { getRouteApi, useNavigate } from '@tanstack/react-router'
 import { useMemo, useState } from 'react'
-import { MOST_SORTED } from '../../../../src/contract/workflow/run-order.js'
+import { MAX_SORTED } from '../../../../src/contract/workflow/run-order.js'
 import { listRuns } from '../../../../src/contract/workflow/runs.js'
 import { CALM_MS, LIVE_MS, useApiPages } from '../../api/hooks.js'
 import { useCanWrite } from '../../api/session.js'
@@ -183,7 +183,7 @@ function isCostly(filters: RunSearch): boolean {
 function SortedSome({ fromMs }: { fromMs: number }) {
   return (
     <Text size="xs" c="dimmed" px="md" pb="xs" role="status">
-      Only the newest {whole(MOST_SORTED)} runs are sorted and listed: those triggered since {dateTime(fromMs)}. For
+      Only the newest {whole(MAX_SORTED)} runs are sorted and listed: those triggered since {dateTime(fromMs)}. For
       older ones, set “To” among the filters.
     </Text>
   )

@@ -21,7 +21,7 @@ const FORMAT = 'homeport-keys'
  * The longest line that is read, bytes: enough for a payload of the largest request that any plan allows, and a bound on the
  * memory that a file can take.
  */
-export const MOST_LINE_BYTES = 256 * 2 ** 20
+export const MAX_LINE_BYTES = 256 * 2 ** 20
 
 /** One key as it is stored. */
 export interface StoredKey {
@@ -106,7 +106,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const isBase64 = (value: unknown): value is string =>
   typeof value === 'string' && value.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(value)
 
-/** A line of a file with its number, 1 for the first; without text when it is longer than `MOST_LINE_BYTES`. */
+/** A line of a file with its number, 1 for the first; without text when it is longer than `MAX_LINE_BYTES`. */
 export interface NumberedLine {
   readonly number: number
   readonly text: string | undefined
@@ -114,12 +114,12 @@ export interface NumberedLine {
 
 const LF = 10
 
-/** Splits a stream of bytes into lines, and holds at most one line. `mostBytes` is for tests. */
+/** Splits a stream of bytes into lines, and holds at most one line. `maxBytes` is for tests. */
 export async function* linesOf(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  mostBytes = MOST_LINE_BYTES,
+  maxBytes = MAX_LINE_BYTES,
 ): AsyncGenerator<NumberedLine> {
-  const held = new HeldLine(mostBytes)
+  const held = new HeldLine(maxBytes)
   for await (const chunk of chunks) {
     let from = 0
     for (let end = chunk.indexOf(LF); end >= 0; end = chunk.indexOf(LF, from)) {
@@ -133,24 +133,24 @@ export async function* linesOf(
 }
 
 class HeldLine {
-  readonly #mostBytes: number
+  readonly #maxBytes: number
   #number = 0
   #parts: Uint8Array[] = []
   bytes = 0
 
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
   }
 
   add(part: Uint8Array): void {
     this.bytes += part.length
-    if (this.bytes > this.#mostBytes) this.#parts = []
+    if (this.bytes > this.#maxBytes) this.#parts = []
     // Copies the part, because the stream may reuse the memory of a chunk for the next one.
     else if (part.length > 0) this.#parts.push(part.slice())
   }
 
   end(): NumberedLine {
-    const isTooLong = this.bytes > this.#mostBytes
+    const isTooLong = this.bytes > this.#maxBytes
     const decoder = new TextDecoder()
     const text = this.#parts.map((part) => decoder.decode(part, { stream: true })).join('') + decoder.decode()
     this.#number++

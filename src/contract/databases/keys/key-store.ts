@@ -61,7 +61,7 @@ export type RestoreOutcome =
 type Line = readonly (string | number)[]
 
 /** The longest name that fits into the path of a request, bytes of the encoded path. */
-const MOST_PATH = 60_000
+const MAX_PATH_LENGTH = 60_000
 const WRONG_PAYLOAD = /DUMP payload version or checksum/i
 
 /** The keys of one database. */
@@ -239,7 +239,7 @@ const readingOf = (name: KeyName): Line[] => [
 function unfitName(name: KeyName, path: string): string | undefined {
   // URLs drop these segments, also in their encoded spelling.
   if (name === '.' || name === '..') return 'a key of this name cannot be sent over REST. Use the Redis protocol'
-  if (path.length > MOST_PATH) return 'the name is too long for a request over REST. Use the Redis protocol'
+  if (path.length > MAX_PATH_LENGTH) return 'the name is too long for a request over REST. Use the Redis protocol'
   return undefined
 }
 

@@ -33,7 +33,7 @@ const OUT_OF_RESOURCES = new Set(['EMFILE', 'ENFILE', 'ENOMEM'])
 const isFacts = compileChecker(FactsSchema, 'body')
 const FOLDER = 'databases/'
 const LENGTH_BYTES = 4
-const LONGEST_FACTS = 16 * 1024
+const MAX_FACTS_LENGTH = 16 * 1024
 const SAFE_ID = /^[A-Za-z0-9_-]{1,100}$/
 
 /** The key of a backup's object. */
@@ -184,7 +184,7 @@ export class BackupObjects {
       }
       head = Buffer.concat([head, chunk])
       const length = head.length < LENGTH_BYTES ? undefined : head.readUInt32BE(0)
-      if (length !== undefined && length > LONGEST_FACTS) throw unusable('its header is too long')
+      if (length !== undefined && length > MAX_FACTS_LENGTH) throw unusable('its header is too long')
       if (length === undefined || head.length < LENGTH_BYTES + length) continue
       facts = parseFacts(head.subarray(LENGTH_BYTES, LENGTH_BYTES + length))
       yield { facts, chunk: head.subarray(LENGTH_BYTES + length) }

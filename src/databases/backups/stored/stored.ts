@@ -16,7 +16,7 @@ import type { BackupName } from '../files.js'
 import type { BackupObjects, ObjectFacts } from './objects.js'
 
 /** Maximum objects that are read for one list. */
-const MOST_LISTED = 1_000
+const MAX_LISTED = 1_000
 const SIDE_BY_SIDE = 8
 
 /** What `StoredBackups` is built from. */
@@ -51,7 +51,7 @@ export class StoredBackups {
     const found: BackupName[] = []
     const sizes = new Map<BackupName, number>()
     for await (const { sizeBytes, ...name } of there.list(databaseId)) {
-      if (found.length === MOST_LISTED) break
+      if (found.length === MAX_LISTED) break
       found.push(name)
       sizes.set(name, sizeBytes)
     }

@@ -18,7 +18,7 @@ const DAY_MS = 24 * HOUR_MS
 const FIRST_RETRY_MS = MINUTE_MS
 const BATCH = 20
 /** After this many failures in one round, the remaining items wait for the next round. */
-const MOST_FAILURES = 3
+const MAX_FAILURES = 3
 const KEYS = 'backups.keys'
 
 /** What `Uploads` is built from. */
@@ -159,7 +159,7 @@ export class Uploads {
         } catch (error) {
           // Rejects if the storage itself fails, and not only this item.
           await this.#deps.objects.check()
-          if (failures.push(error) === MOST_FAILURES) throw error
+          if (failures.push(error) === MAX_FAILURES) throw error
         }
       }
     }

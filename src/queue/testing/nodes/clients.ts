@@ -7,7 +7,7 @@ import type { Stage } from './stage.js'
 export class NoAnswer extends Error {}
 
 /** The longest time that a request takes to reach a node. */
-const LONGEST_WAY_MS = 12
+const MAX_WAY_MS = 12
 
 /** Clients of a cluster behind a load balancer: each request reaches a random node that serves. */
 export class Clients {
@@ -35,7 +35,7 @@ export class Clients {
           reject(error)
         }
       }
-      timeline.after(timeline.between(1, LONGEST_WAY_MS), () => void arrive(), node.process)
+      timeline.after(timeline.between(1, MAX_WAY_MS), () => void arrive(), node.process)
     })
   }
 }

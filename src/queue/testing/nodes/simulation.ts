@@ -28,7 +28,7 @@ const NOTICED_WITHIN_MS = 2_000
 const NAMES = ['a', 'b', 'c', 'd']
 const NODES = 3
 /** Clocks of nodes may differ by this much in each direction. Homeport refuses or reports larger differences. */
-const MOST_OFFSET_MS = 900
+const MAX_OFFSET_MS = 900
 /** Messages that are published when everything is quiet, and how soon they are sent. */
 const QUIET_MESSAGES = 8
 const QUIET_WITHIN_MS = 500
@@ -160,7 +160,7 @@ export class Simulation {
   /** A message that a drained node accepts is due by that node's clock, and sent by the clock of another one. */
   get #quietWithinMs(): number {
     const isOfOther = !this.#hasOneClock && this.#nodes.some(({ cluster }) => cluster.isBeingDrained)
-    return QUIET_WITHIN_MS + (isOfOther ? 2 * MOST_OFFSET_MS : 0)
+    return QUIET_WITHIN_MS + (isOfOther ? 2 * MAX_OFFSET_MS : 0)
   }
 
   #isOver(): boolean {
@@ -176,7 +176,7 @@ export class Simulation {
   }
 
   #offset(): number {
-    return this.#hasOneClock ? 0 : this.#timeline.between(-MOST_OFFSET_MS, MOST_OFFSET_MS)
+    return this.#hasOneClock ? 0 : this.#timeline.between(-MAX_OFFSET_MS, MAX_OFFSET_MS)
   }
 
   #join(name: string): void {

@@ -14,7 +14,7 @@ interface Event {
 }
 
 /** Most events of one millisecond. More mean that a process wakes itself all the time. */
-const MOST_STEPS = 2_000
+const MAX_STEPS = 2_000
 
 const realImmediate = globalThis.setImmediate
 const realNow = performance.now
@@ -139,7 +139,7 @@ export class Timeline {
     if (event.at > this.now) this.#stepsThen = this.steps
     this.now = event.at
     this.current = process
-    if (++this.steps - this.#stepsThen <= MOST_STEPS) return true
+    if (++this.steps - this.#stepsThen <= MAX_STEPS) return true
     this.fail(`${process?.name ?? 'nobody'} never rests`)
     return false
   }

@@ -9,7 +9,7 @@ import type { Stage } from './stage.js'
 import type { Timeline } from './timeline.js'
 
 const HOSTS = ['one', 'two', 'three', 'four']
-const MOST_DELAY_S = 8
+const MAX_DELAY_S = 8
 const QUICK_RETRIES = { 'upstash-retries': '4', 'upstash-retry-delay': '1000' }
 
 interface Publication {
@@ -45,7 +45,7 @@ export class Traffic {
     if (kind === 'queue') return { queue: QUEUE, hasCallback: random.chance(0.2) }
     const key = kind === 'key' ? random.pick(Object.keys(KEYS)) : undefined
     if (key !== undefined) return { key, hasCallback: false }
-    const delay = kind === 'late' ? this.#timeline.between(1, MOST_DELAY_S) : 0
+    const delay = kind === 'late' ? this.#timeline.between(1, MAX_DELAY_S) : 0
     return { delay, hasCallback: random.chance(0.1) }
   }
 

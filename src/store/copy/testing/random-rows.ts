@@ -20,7 +20,7 @@ const TEXTS = [
 ]
 const INTEGERS = [0, 1, -1, 2 ** 31, -(2 ** 31) - 1, 2 ** 53 - 1, -(2 ** 53 - 1), 1_700_000_000_000]
 const BYTES = [new Uint8Array(), Uint8Array.from({ length: 256 }, (_, index) => index), new Uint8Array(5_000).fill(7)]
-const MOST_TRIES = 2_000
+const MAX_TRIES = 2_000
 
 /** Sets columns whose values must agree with other columns because of constraints, by table. */
 const TIED: Readonly<Record<string, (row: Record<string, Cell>) => void>> = {
@@ -73,7 +73,7 @@ function fillTable(db: SqliteDatabase, table: Table, rows: number, random: Rando
     `INSERT INTO ${table.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
   )
   let added = 0
-  for (let tries = 0; tries < MOST_TRIES && added < rows; tries++) {
+  for (let tries = 0; tries < MAX_TRIES && added < rows; tries++) {
     const row = make(tries)
     try {
       insert.run(...columns.map((name) => row[name]))

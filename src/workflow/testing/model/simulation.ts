@@ -37,7 +37,7 @@ const RECENT_MS = 600_000
 const INLINE_LIMIT_BYTES = 500
 
 /** Longest time that passes while nothing happens, so that held due times differ from those that are kept. */
-const LONGEST_PASSING_MS = 40_000
+const MAX_PASSING_MS = 40_000
 
 const bodyOf = (status: number, messageId: string): Uint8Array =>
   new TextEncoder().encode(status === 200 ? '' : failureText(messageId))
@@ -234,7 +234,7 @@ export class Simulation {
     if (dice >= 148) return this.#ruled.publishBurst()
     if (dice >= 144) return this.#ruled.publish()
     if (dice >= 142) return this.#plain.undo()
-    if (dice >= 134) return void this.#steady.advance(this.#random.below(LONGEST_PASSING_MS))
+    if (dice >= 134) return void this.#steady.advance(this.#random.below(MAX_PASSING_MS))
     if (dice >= 130) return this.#moves.restart()
     if (dice < 13) return this.#moves.trigger()
     if (dice < 74) return this.#advance()

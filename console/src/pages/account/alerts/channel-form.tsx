@@ -5,8 +5,8 @@ import {
   type AlertFormat,
   changeAlertChannel,
   createAlertChannel,
-  LONGEST_ALERT_TEXT,
   listAlertChannels,
+  MAX_ALERT_TEXT_LENGTH,
 } from '../../../../../src/contract/alerts/alerts.js'
 import {
   ALERT_KINDS,
@@ -45,7 +45,7 @@ const valuesOf = ({
 
 const nameProblem = (name: string): string | null => {
   if (name.trim() === '') return 'Give the channel a name'
-  return name.length > LONGEST_ALERT_TEXT ? `At most ${LONGEST_ALERT_TEXT} characters` : null
+  return name.length > MAX_ALERT_TEXT_LENGTH ? `At most ${MAX_ALERT_TEXT_LENGTH} characters` : null
 }
 
 const useChannelForm = (initialValues: ChannelValues) =>

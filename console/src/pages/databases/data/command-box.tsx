@@ -18,9 +18,9 @@ interface Exchange {
   readonly isError: boolean
 }
 
-const MOST_KEPT = 200
+const MAX_KEPT = 200
 /** Longer replies are cut to keep the page usable. */
-const MOST_SHOWN = 50_000
+const MAX_SHOWN = 50_000
 
 /** The command prompt, with history and suggestions. Destructive commands need a confirmation. */
 export function CommandBox({ plane }: { plane: DataPlane }) {
@@ -33,7 +33,7 @@ export function CommandBox({ plane }: { plane: DataPlane }) {
     if (log.current) log.current.scrollTop = log.current.scrollHeight
   }, [exchanges])
   const note = (answer: string, isError: boolean) =>
-    setExchanges((kept) => [...kept, { id: (kept.at(-1)?.id ?? 0) + 1, line, answer, isError }].slice(-MOST_KEPT))
+    setExchanges((kept) => [...kept, { id: (kept.at(-1)?.id ?? 0) + 1, line, answer, isError }].slice(-MAX_KEPT))
   const submit = () => {
     const parsed = parseLine(line)
     history.add(line)
@@ -113,7 +113,7 @@ async function sendWords(
   note: (answer: string, isError: boolean) => void,
 ): Promise<void> {
   try {
-    note(printAnswer(words, await plane.send(...words)).slice(0, MOST_SHOWN), false)
+    note(printAnswer(words, await plane.send(...words)).slice(0, MAX_SHOWN), false)
   } catch (error) {
     note(`(error) ${error instanceof Error ? error.message : String(error)}`, true)
   }
@@ -143,7 +143,7 @@ function useHistory(databaseId: string, setLine: (line: string) => void) {
   return {
     add: (line: string) => {
       setBack(0)
-      setLines([...lines.filter((kept) => kept !== line), line].slice(-MOST_KEPT))
+      setLines([...lines.filter((kept) => kept !== line), line].slice(-MAX_KEPT))
     },
     onKeyDown: (event: KeyboardEvent<HTMLInputElement>) => {
       const { value } = event.currentTarget

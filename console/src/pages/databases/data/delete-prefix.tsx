@@ -6,7 +6,7 @@ import { useTask } from '../../../api/hooks.js'
 import { Refusal } from '../../../components/states.js'
 import { counted, whole } from '../../../lib/format.js'
 import { DeleteKeys, useEnd } from './delete-keys.js'
-import { collectKeys, MOST_COLLECTED } from './prefix.js'
+import { collectKeys, MAX_COLLECTED } from './prefix.js'
 
 interface DeletePrefixProps {
   readonly plane: DataPlane
@@ -72,4 +72,4 @@ function Search({ plane, onClose, onDeleted }: Omit<DeletePrefixProps, 'isOpen'>
 }
 
 const foundText = ({ length }: readonly KeyName[]): string =>
-  `${counted(length, 'key has', 'keys have')} this prefix${length === MOST_COLLECTED ? '; there may be more' : ''}`
+  `${counted(length, 'key has', 'keys have')} this prefix${length === MAX_COLLECTED ? '; there may be more' : ''}`

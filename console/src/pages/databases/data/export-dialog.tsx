@@ -28,7 +28,7 @@ interface ExportDialogProps {
 }
 
 const SCAN_COUNT = 1_000
-const MOST_REFUSALS = 20
+const MAX_REFUSALS = 20
 
 /** Exports keys to a file that the browser saves. Closing the dialog stops the export, and no file is saved. */
 export function ExportDialog({ what, onClose, ...rest }: ExportDialogProps) {
@@ -53,7 +53,7 @@ function Export({ plane, database, what, onClose }: ExportDialogProps & { what: 
     async () => {
       const file = new SavedFile()
       const onRefused = (name: KeyName, problem: string) =>
-        setRefused((some) => [...some, { name, problem }].slice(0, MOST_REFUSALS))
+        setRefused((some) => [...some, { name, problem }].slice(0, MAX_REFUSALS))
       const options = { base64, nowMs: serverMs(), onRefused, onStep: setDone }
       for await (const piece of exportKeys(plane.keys, namesOf(plane, what, setSearched), options)) {
         if (end.aborted) return

@@ -17,7 +17,7 @@ import { base64 } from '../../../lib/base64.js'
 import { serverMs } from '../../../lib/clock.js'
 import { counted, whole } from '../../../lib/format.js'
 import { useEnd } from './delete-keys.js'
-import { ImportOutcomes, importedText, MOST_SHOWN_OUTCOMES } from './import-outcomes.js'
+import { ImportOutcomes, importedText, MAX_SHOWN_OUTCOMES } from './import-outcomes.js'
 import { refreshData } from './reads.js'
 import { fileName, SavedFile } from './saved-file.js'
 
@@ -204,9 +204,9 @@ function Outcomes({ run: { outcomes, report }, database }: { run: Run; database:
             rowKey={({ line }) => String(line)}
             maxHeight="260px"
           />
-          {outcomes.count(outcome) > MOST_SHOWN_OUTCOMES ? (
+          {outcomes.count(outcome) > MAX_SHOWN_OUTCOMES ? (
             <Text size="xs" c="dimmed">
-              The first {counted(MOST_SHOWN_OUTCOMES, 'key')} are listed; the report has all of them.
+              The first {counted(MAX_SHOWN_OUTCOMES, 'key')} are listed; the report has all of them.
             </Text>
           ) : null}
         </>

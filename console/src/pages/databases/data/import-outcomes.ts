@@ -8,7 +8,7 @@ import {
 import { shownName } from './shown-name.js'
 
 /** Most keys of each outcome that the page lists; the report has all of them. */
-export const MOST_SHOWN_OUTCOMES = 2_000
+export const MAX_SHOWN_OUTCOMES = 2_000
 
 /** Gathers the outcomes of an import. `onLine` gets a line of JSON for each key. */
 export class ImportOutcomes {
@@ -23,7 +23,7 @@ export class ImportOutcomes {
   add(key: ImportedKey): void {
     this.#counts.set(key.outcome, this.count(key.outcome) + 1)
     const first = this.#first.get(key.outcome) ?? []
-    if (first.length < MOST_SHOWN_OUTCOMES) first.push(key)
+    if (first.length < MAX_SHOWN_OUTCOMES) first.push(key)
     this.#first.set(key.outcome, first)
     this.#onLine(`${JSON.stringify({ ...key, ...(key.name !== undefined && { name: shownName(key.name) }) })}\n`)
   }

@@ -11,7 +11,7 @@ const ENOUGH_FOUND = 200
 /** or has searched this many: a mistyped pattern must not search for minutes. */
 const ENOUGH_SEARCHED = 50_000
 /** The most names in memory; a narrower pattern finds the others. */
-const MOST_LISTED = 1_000_000
+const MAX_LISTED = 1_000_000
 /** How often listeners are notified while a search runs, milliseconds. */
 const NOTIFY_EVERY_MS = 300
 
@@ -160,7 +160,7 @@ export class KeyList {
   }
 
   get #isFull(): boolean {
-    return this.#tree.count >= MOST_LISTED
+    return this.#tree.count >= MAX_LISTED
   }
 
   #become(state: SearchState): void {

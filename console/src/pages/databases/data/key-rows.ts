@@ -3,7 +3,7 @@ import type { KeyName } from '../../../../../src/contract/databases/keys/key-nam
 import { shownName } from './shown-name.js'
 
 /** Longer lists keep the order in which their keys were found, because sorting them would block the page. */
-const MOST_SORTED = 10_000
+const MAX_SORTED = 10_000
 /** Compares numbers in names as numbers: 9 comes before 10. */
 const { compare } = new Intl.Collator('en', { numeric: true })
 
@@ -87,7 +87,7 @@ export class Node implements Folder {
 }
 
 function inOrder<Item>(items: Item[], by: (one: Item, other: Item) => number): Item[] {
-  return items.length > MOST_SORTED ? items : items.sort(by)
+  return items.length > MAX_SORTED ? items : items.sort(by)
 }
 
 /** Consecutive rows: one folder, or keys of one folder. */

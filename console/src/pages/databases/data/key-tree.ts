@@ -7,7 +7,7 @@ import { type Folder, type KeyRow, type KeyRows, Node, Segments } from './key-ro
 import { shownName } from './shown-name.js'
 
 /** Most levels of folders. The limit is needed because a name may consist of separators only. */
-const MOST_LEVELS = 16
+const MAX_LEVELS = 16
 
 /** Whether all, some or none of the keys of a folder are selected. */
 export type Selected = 'all' | 'some' | 'none'
@@ -143,7 +143,7 @@ export class KeyTree {
     if (this.separator === '') return node
     const shown = shownName(name)
     let from = 0
-    for (let level = 0; level < MOST_LEVELS; level++) {
+    for (let level = 0; level < MAX_LEVELS; level++) {
       const at = shown.indexOf(this.separator, from)
       if (at < 0) break
       node = node.child(shown.slice(from, at), this.separator)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { MemorySample, MOST_PREFIXES, prefixOf, SAMPLE_STEP } from './memory-sample.js'
+import { MAX_PREFIXES, MemorySample, prefixOf, SAMPLE_STEP } from './memory-sample.js'
 
 const never = new AbortController().signal
 
@@ -38,9 +38,9 @@ it('a sample measures a bounded number of keys, and more on demand', async () =>
   expect([sample.keys, sample.isWhole]).toEqual([2 * SAMPLE_STEP + 10, true])
   const uses = sample.prefixes(':', 1)
   expect([uses.length, uses.at(-1)?.prefix, uses.at(-1)?.keys]).toEqual([
-    MOST_PREFIXES + 1,
+    MAX_PREFIXES + 1,
     undefined,
-    2 * SAMPLE_STEP + 10 - MOST_PREFIXES,
+    2 * SAMPLE_STEP + 10 - MAX_PREFIXES,
   ])
 })
 

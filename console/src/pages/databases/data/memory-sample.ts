@@ -9,9 +9,9 @@ import { shownName } from './shown-name.js'
 /** Number of keys that one call of `grow` adds. */
 export const SAMPLE_STEP = 10_000
 /** The most keys in a sample. */
-export const MOST_SAMPLED = 200_000
+export const MAX_SAMPLED = 200_000
 /** Most prefixes that are listed. The others share one line. */
-export const MOST_PREFIXES = 500
+export const MAX_PREFIXES = 500
 
 const SCAN_COUNT = 250
 
@@ -45,12 +45,12 @@ export class MemorySample {
   }
 
   get isFull(): boolean {
-    return this.keys >= MOST_SAMPLED
+    return this.keys >= MAX_SAMPLED
   }
 
   /** Adds about `SAMPLE_STEP` more keys, until aborted. Calls `onStep` from time to time. */
   async grow(store: Pick<KeyStore, 'scan' | 'sizes'>, signal: AbortSignal, onStep: () => void): Promise<void> {
-    const enough = Math.min(this.keys + SAMPLE_STEP, MOST_SAMPLED)
+    const enough = Math.min(this.keys + SAMPLE_STEP, MAX_SAMPLED)
     while (this.#cursor !== undefined && this.keys < enough && !signal.aborted) {
       const { cursor, names } = await store.scan(this.#cursor, { count: SCAN_COUNT })
       const fresh = [...new Set(names)].filter((name) => !this.#bytesOf.has(name))
@@ -78,11 +78,11 @@ export class MemorySample {
       else merge(use, { keys: 1, bytes, largest: { name, bytes } })
     }
     const sorted = [...uses.values()].sort((one, other) => other.bytes - one.bytes)
-    const [first, ...others] = sorted.slice(MOST_PREFIXES)
+    const [first, ...others] = sorted.slice(MAX_PREFIXES)
     if (first === undefined) return sorted
     const rest = { ...first, prefix: undefined }
     for (const use of others) merge(rest, use)
-    return [...sorted.slice(0, MOST_PREFIXES), rest]
+    return [...sorted.slice(0, MAX_PREFIXES), rest]
   }
 }
 

@@ -9,7 +9,7 @@ import { EmptyState, Refusal } from '../../../components/states.js'
 import { bytes, counted, percent, whole } from '../../../lib/format.js'
 import { useEnd } from './delete-keys.js'
 import { useKeysView } from './keys-view.js'
-import { MemorySample, MOST_SAMPLED, type PrefixUse, SAMPLE_STEP } from './memory-sample.js'
+import { MAX_SAMPLED, MemorySample, type PrefixUse, SAMPLE_STEP } from './memory-sample.js'
 import { shownName } from './shown-name.js'
 
 const LEVELS = ['1', '2', '3', '4']
@@ -125,7 +125,7 @@ function sampleText(sample: MemorySample, total: number): string {
   const { keys, bytes: size, isWhole, isFull } = sample
   if (isWhole) return `All ${counted(keys, 'key')} were looked at: ${bytes(size)} in memory.`
   const share = percent(Math.min(1, keys / Math.max(1, total)))
-  const limit = isFull ? ` A sample has at most ${whole(MOST_SAMPLED)} keys.` : ''
+  const limit = isFull ? ` A sample has at most ${whole(MAX_SAMPLED)} keys.` : ''
   return `A sample of ${whole(keys)} of ${counted(total, 'key')} (${share}): numbers and sizes are estimates for all keys.${limit}`
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { MOST_COMMAND, Profile } from './monitor-lines.js'
+import { MAX_COMMAND_LENGTH, Profile } from './monitor-lines.js'
 
 const line = (text: string, source = '127.0.0.1:5000') => `data: 1764324000.123456 [0 ${source}] ${text}\n\n`
 const bytes = (text: string) => new TextEncoder().encode(text)
@@ -25,6 +25,6 @@ it('a long command shows its beginning, and only a part of it is held', () => {
   const profile = new Profile('', 3)
   for (let i = 0; i < 100; i++) profile.take(bytes(i === 0 ? line(`"SET" "k" "`).trimEnd() : 'x'.repeat(10_000)))
   profile.take(bytes(`"\n\n${line('"PING"')}`))
-  expect(profile.commands().map(({ text }) => text.length)).toEqual([MOST_COMMAND, 6])
+  expect(profile.commands().map(({ text }) => text.length)).toEqual([MAX_COMMAND_LENGTH, 6])
   expect(profile.counts.cut).toBe(1)
 })

@@ -7,14 +7,14 @@ export interface MonitoredCommand {
   readonly atMs: number
   /** The client's address, or `lua` for a command of a script. */
   readonly source: string
-  /** The command with its arguments in quotes, cut to `MOST_COMMAND`. */
+  /** The command with its arguments in quotes, cut to `MAX_COMMAND_LENGTH`. */
   readonly text: string
 }
 
 /** Characters of a command that are kept. */
-export const MOST_COMMAND = 1_000
+export const MAX_COMMAND_LENGTH = 1_000
 /** Longer lines are cut while they are received: a command may have megabytes of arguments. */
-const MOST_OPEN = 64 * 1_024
+const MAX_OPEN = 64 * 1_024
 const LINE = /^(\d+)\.(\d{3})\d* \[\d+ (\S+)\] (.*)$/s
 
 /** The counts of a profile. */
@@ -67,8 +67,8 @@ export class Profile {
 
   #extend(text: string): void {
     this.#open += text
-    if (this.#open.length <= MOST_OPEN) return
-    this.#open = this.#open.slice(0, MOST_OPEN)
+    if (this.#open.length <= MAX_OPEN) return
+    this.#open = this.#open.slice(0, MAX_OPEN)
     this.#isOpenCut = true
   }
 
@@ -86,9 +86,9 @@ export class Profile {
     this.#seen++
     if (!`${source} ${text}`.toLowerCase().includes(this.#filter)) return
     this.#matched++
-    if (wasCut || text.length > MOST_COMMAND) this.#cut++
+    if (wasCut || text.length > MAX_COMMAND_LENGTH) this.#cut++
     const atMs = Number(seconds) * 1_000 + Number(ms)
-    this.#kept.push({ id: this.#seen, atMs, source, text: text.slice(0, MOST_COMMAND) })
+    this.#kept.push({ id: this.#seen, atMs, source, text: text.slice(0, MAX_COMMAND_LENGTH) })
     // Dropping half of the lines at once is cheaper than shifting all of them for each new line.
     if (this.#matched - this.#dropped <= this.#most) return
     this.#dropped++

@@ -5,7 +5,7 @@ import type { DataPlane } from '../../../api/data-plane.js'
 import { patternOfPrefix } from './keys.js'
 
 /** Most names in memory. For further keys, the user repeats the action. */
-export const MOST_COLLECTED = 200_000
+export const MAX_COLLECTED = 200_000
 
 const SCAN_COUNT = 2_000
 const CHANGED_AT_A_TIME = 500
@@ -21,9 +21,9 @@ export async function collectKeys(
   const pattern = { pattern: patternOfPrefix(prefix), count: SCAN_COUNT }
   for await (const names of foundNames(plane.keys, pattern, onSearched)) {
     for (const name of names) found.add(name)
-    if (found.size >= MOST_COLLECTED || signal.aborted) break
+    if (found.size >= MAX_COLLECTED || signal.aborted) break
   }
-  return [...found].slice(0, MOST_COLLECTED)
+  return [...found].slice(0, MAX_COLLECTED)
 }
 
 /** The result of a change of many keys. */

@@ -7,7 +7,7 @@ import { type Column, DataTable } from '../../../components/data-table.js'
 import { Panel } from '../../../components/page.js'
 import { EmptyState, Refusal } from '../../../components/states.js'
 import { counted, whole } from '../../../lib/format.js'
-import { MOST_COMMAND, type MonitoredCommand, Profile, type ProfileCounts } from './monitor-lines.js'
+import { MAX_COMMAND_LENGTH, type MonitoredCommand, Profile, type ProfileCounts } from './monitor-lines.js'
 
 const DURATIONS = [
   { value: '10', label: '10 seconds' },
@@ -165,7 +165,7 @@ function Result({ shown: { commands, counts }, phase }: { shown: Shown; phase: P
       </Text>
       {counts.cut > 0 ? (
         <Alert color="gray">
-          {counted(counts.cut, 'command is', 'commands are')} shown up to {whole(MOST_COMMAND)} characters.
+          {counted(counts.cut, 'command is', 'commands are')} shown up to {whole(MAX_COMMAND_LENGTH)} characters.
         </Alert>
       ) : null}
       <DataTable

@@ -101,7 +101,7 @@ export function useKeyFacts(plane: DataPlane, name: string): UseQueryResult<Open
 }
 
 /** Longer strings are shown in part: a browser cannot show hundreds of megabytes. */
-export const MOST_SHOWN_BYTES = 1_000_000
+export const MAX_SHOWN_BYTES = 1_000_000
 
 /** A string, or its beginning. */
 export function useStringValue(plane: DataPlane, name: string) {
@@ -110,7 +110,7 @@ export function useStringValue(plane: DataPlane, name: string) {
     queryFn: async () => {
       const [length, value] = await plane.sendAll([
         ['STRLEN', name],
-        ['GETRANGE', name, 0, MOST_SHOWN_BYTES - 1],
+        ['GETRANGE', name, 0, MAX_SHOWN_BYTES - 1],
       ])
       return { length: Number(textOf(length)), bytes: bytesOf(value) }
     },

@@ -5,7 +5,7 @@
  */
 
 /** Height of the highest element that every browser supports. The limit of Firefox is 17.8 million. */
-const MOST_PIXELS = 15_000_000
+const MAX_PIXELS = 15_000_000
 /** Rows that are rendered beyond both edges. */
 const OVERSCAN = 6
 
@@ -23,7 +23,7 @@ export interface RowWindow {
 /** The window at a scroll position. */
 export function windowAt(scrollTop: number, viewHeight: number, rowHeight: number, count: number): RowWindow {
   const whole = count * rowHeight
-  const height = Math.min(whole, MOST_PIXELS)
+  const height = Math.min(whole, MAX_PIXELS)
   const offset = scrollTop * scaleOf(whole, height, viewHeight)
   const first = Math.max(0, Math.min(count, Math.floor(offset / rowHeight)) - OVERSCAN)
   const end = Math.min(count, Math.ceil((offset + viewHeight) / rowHeight) + OVERSCAN)
@@ -39,7 +39,7 @@ export function scrolledTo(
   count: number,
 ): number {
   const whole = count * rowHeight
-  const scale = scaleOf(whole, Math.min(whole, MOST_PIXELS), viewHeight)
+  const scale = scaleOf(whole, Math.min(whole, MAX_PIXELS), viewHeight)
   const offset = scrollTop * scale
   const top = index * rowHeight
   if (top < offset) return top / scale

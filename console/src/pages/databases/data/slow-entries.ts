@@ -24,12 +24,12 @@ export interface SlowLogState {
 }
 
 /** Most entries that are read. By default, the engine keeps 128. */
-const MOST_READ = 1_000
+const MAX_READ = 1_000
 
 /** Reads the slow log. @throws CommandError */
 export async function readSlowLog(plane: DataPlane): Promise<SlowLogState> {
   const [log, config] = await plane.sendAll([
-    ['SLOWLOG', 'GET', MOST_READ],
+    ['SLOWLOG', 'GET', MAX_READ],
     ['CONFIG', 'GET', 'slowlog-*'],
   ])
   if (log?.kind === 'error') throw new CommandError(log.text)

@@ -71,7 +71,7 @@ const uniqueElements = (elements: readonly Element[]): readonly Element[] => [
 ]
 
 /** Longer cells are cut; the dialog shows the whole text. */
-const MOST_SHOWN = 200
+const MAX_SHOWN = 200
 
 function columnsFor(
   { plane, name, collection }: ElementsProps,
@@ -84,7 +84,7 @@ function columnsFor(
       ...(['index', 'score'].includes(key) ? { width: '110px' } : key === 'id' ? { width: '170px' } : {}),
       render: ({ cells }) => {
         const cell = cells[index] ?? new Uint8Array()
-        return <code>{escaped(cell.subarray(0, MOST_SHOWN))}</code>
+        return <code>{escaped(cell.subarray(0, MAX_SHOWN))}</code>
       },
     }),
   )

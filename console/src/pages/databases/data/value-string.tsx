@@ -9,7 +9,7 @@ import { bytes } from '../../../lib/format.js'
 import { lineEndsOf, withLineEndsOf } from '../../../lib/line-ends.js'
 import { type Payload, payloadOfBytes } from '../../../lib/payload.js'
 import { changeString } from './collections.js'
-import { MOST_SHOWN_BYTES, refreshData, useStringValue } from './reads.js'
+import { MAX_SHOWN_BYTES, refreshData, useStringValue } from './reads.js'
 
 /** A string value; editable if it is text and shown completely. */
 export function StringValue({ plane, name }: { plane: DataPlane; name: string }) {
@@ -18,12 +18,12 @@ export function StringValue({ plane, name }: { plane: DataPlane; name: string })
     <Loaded query={value}>
       {(known) => {
         const payload = payloadOfBytes(known.bytes)
-        const isWhole = known.length <= MOST_SHOWN_BYTES
+        const isWhole = known.length <= MAX_SHOWN_BYTES
         return (
           <Stack gap="sm">
             {isWhole ? null : (
               <Alert color="gray">
-                The first {bytes(MOST_SHOWN_BYTES)} of {bytes(known.length)} are shown.
+                The first {bytes(MAX_SHOWN_BYTES)} of {bytes(known.length)} are shown.
               </Alert>
             )}
             <Editable
