@@ -1,10 +1,14 @@
+import { scrypt as scryptWithCallback } from 'node:crypto'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { tempDir } from '../../test/support/index.js'
 import { probeEngine, requireUsableEngine } from './probe.js'
 import { isFixedPackage, isFixedUpstream, problemsOf } from './safety.js'
 import { localEngine } from './testing/test-fleet.js'
+
+const scrypt = promisify<string, string, number, Buffer>(scryptWithCallback)
 
 describe('probing', () => {
   test('finds the engine of this machine', async () => {
@@ -49,6 +53,20 @@ describe('probing', () => {
     const binary = programOf(script)
     const message = expect.stringContaining(problem)
     await expect(probeEngine(binary)).rejects.toMatchObject({ code: 'engine_unusable', details: { binary }, message })
+  })
+
+  test('names a program that ends at once, also while all file operations are slow', async () => {
+    const binary = programOf(`${SAYS_VERSION}; exit 1`)
+    // File operations wait behind this work: Node has four threads for both.
+    let isOver = false
+    onTestFinished(() => {
+      isOver = true
+    })
+    const work = async () => {
+      while (!isOver) await scrypt('', '', 32)
+    }
+    for (let thread = 0; thread < 4; thread++) void work()
+    await expect(probeEngine(binary)).rejects.toThrow('it does not start')
   })
 
   test('names a file that may not be run', async () => {

@@ -174,19 +174,30 @@ function capabilitiesOf(commands: ReadonlySet<string>): readonly EngineCapabilit
   return SHOWN_BY.flatMap(([capability, command]) => (commands.has(command) ? [capability] : []))
 }
 
+/** An engine that runs for a moment, and why it has ended or did not start, once it has. */
+interface BareEngine {
+  readonly child: ChildProcess
+  readonly ended: Promise<string>
+}
+
 /**
  * Starts an engine that reads its configuration from stdin, keeps no data, listens on one socket, and writes its log to a
  * file.
  */
-async function spawnBare(binary: string, socketPath: string, logPath: string): Promise<ChildProcess> {
+async function spawnBare(binary: string, socketPath: string, logPath: string): Promise<BareEngine> {
   const log = await open(logPath, 'w')
   try {
     const child = spawn(binary, ['-'], { env: {}, cwd: '/', stdio: ['pipe', log.fd, log.fd] })
+    // Before anything is awaited: the engine may have ended by then.
+    const ended = new Promise<string>((resolve) => {
+      child.once('exit', () => resolve('it does not start'))
+      child.once('error', (error) => resolve(notStarted(codeOf(error))))
+    })
     child.stdin?.on('error', () => {})
     child.stdin?.end(
       `port 0\nunixsocket ${quoted(socketPath)}\nsave ""\nappendonly no\ndaemonize no\n${OWN_DEFAULTS.join('\n')}\n`,
     )
-    return child
+    return { child, ended }
   } finally {
     await log.close()
   }
@@ -232,18 +243,12 @@ async function abilitiesOf(binary: string): Promise<Abilities> {
 
 async function abilitiesBySocket(binary: string, directory: string): Promise<Abilities> {
   const [socketPath, logPath] = [join(directory, 's'), join(directory, 'log')]
-  const child = await spawnBare(binary, socketPath, logPath)
-  let problem = 'it does not start'
-  const ended = new Promise<void>((resolve) => {
-    child.once('exit', () => resolve())
-    child.once('error', (error) => {
-      problem = notStarted(codeOf(error))
-      resolve()
-    })
-  })
+  const { child, ended } = await spawnBare(binary, socketPath, logPath)
   try {
     return await askAbilities(socketPath, child)
   } catch (error) {
+    child.kill('SIGKILL')
+    const problem = await ended
     const said = lastLineOf(await readFile(logPath, 'utf8'))
     throw unusable(binary, said === '' ? problem : `${problem} and says "${said}"`, error)
   } finally {
