@@ -156,6 +156,12 @@ export class CopySide {
       this.#queue(databaseId, copy, () => this.#connect(databaseId, copy, password))
       return { kind: 'copying' }
     }
+    // The end of a move away from this node removes the engine, also that of a copy which began meanwhile.
+    if (this.#deps.fleet.observe(databaseId).length === 0) {
+      const problem = `the node ${this.#deps.node} has ended the engine of its copy`
+      copy.fail(problem, 0)
+      return { kind: 'failed', problem }
+    }
     return this.#progress(databaseId, copy)
   }
 
