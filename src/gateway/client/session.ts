@@ -183,7 +183,9 @@ export class Session implements CommandsOwner, LaneOwner, MemoryConsumer {
   endIfIdleSince(sinceMs: number): void {
     const waitsForReply = this.lane.pendingReplies > 0 && !this.#commands.isUploading
     const waits = this.lane.isPinned || this.blocked > 0 || waitsForReply
-    if (this.profile.lastCommandAtMs <= sinceMs && !waits) this.hangUp()
+    const isIdle = this.profile.lastCommandAtMs <= sinceMs && !waits
+    // A client that still reads its last replies keeps the connection, which was ended before.
+    if (isIdle && !this.#socket.writableEnded) this.hangUp()
     else if (this.blocked > 0) this.#socket.resume()
   }
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
 import { ManualClock } from '../../base/testing/manual-clock.js'
 import { HomeportError } from '../../contract/errors/errors.js'
@@ -242,6 +242,25 @@ describe('an idle connection', () => {
     await waiting.expect('*2\r\n$4\r\nlist\r\n$1\r\nx\r\n')
     expect((await run(rig, 'PUBLISH', 'news', 'x')).body).toEqual({ result: 1 })
     await subscriber.expect('*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nx\r\n')
+  })
+
+  it('is closed after its client has read the last replies, however many sweeps that takes', async () => {
+    const clock = new ManualClock(0)
+    const rig = await startRig({ idleTimeoutMs: 200, maxRequestBytes: 40_000_000 }, undefined, undefined, [], { clock })
+    const warnings: Error[] = []
+    const warned = (warning: Error) => warnings.push(warning)
+    process.on('warning', warned)
+    onTestFinished(() => void process.off('warning', warned))
+    const slow = await login(rig)
+    slow.socket.pause()
+    slow.send('SETRANGE large 30000000 x\r\nGET large\r\n')
+    const { meter } = rig.gateway.usageOf(rig.database.databaseId) ?? expect.fail()
+    await waitFor(() => meter.bytesOut > 30_000_000, { what: 'the reply to be sent' })
+    clock.advance(2_000)
+    slow.socket.resume()
+    await slow.expectClosed()
+    expect(slow.received.length).toBeGreaterThan(30_000_000)
+    expect(warnings).toEqual([])
   })
 
   it('is found by one timer, however often clients come and go and the database changes', async () => {
