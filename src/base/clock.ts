@@ -70,8 +70,8 @@ export class AgeTrust {
 }
 
 /**
- * Watches the clock for a job that deletes things by age: after a jump ahead of a day or more it answers no for a day, unless
- * the clock is set back.
+ * Watches the clock for a job that deletes things by age: for a day after a jump ahead of a day or more, nothing may be
+ * deleted, unless the clock is set back.
  */
 export class AgeWatch {
   readonly #clock: Clock

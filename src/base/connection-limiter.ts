@@ -27,7 +27,10 @@ export interface ConnectionLimiterOptions {
   readonly most?: number
   /** Called after connections of strangers were closed, with their number since the last call; at most once a minute. */
   readonly onUnauthenticatedClosed?: (connections: number) => void
-  /** Like `onUnauthenticatedClosed`, for connections of an owner that were closed or refused; at most once a minute for each owner. */
+  /**
+   * Like `onUnauthenticatedClosed`, for connections of an owner that were closed or refused; at most once a minute for each
+   * owner.
+   */
   readonly onOwnerLimited?: (owner: string, connections: number) => void
 }
 

@@ -2,7 +2,7 @@ import { MAX_HELD_BYTES, MAX_MESSAGES } from './protocol.js'
 
 /** Most bytes that a node holds for the messages of all connections. */
 const MAX_TOTAL_BYTES = 8 * MAX_HELD_BYTES
-/** A connection may hold this much even while others hold the most, so that their nodes cannot keep this one from working. */
+/** A connection may hold this much even while the others hold the most together, so that it is always served. */
 const ALWAYS_BYTES = 256 * 1024
 
 /** What one message holds until its answer was read: its body and the answer, bytes. */

@@ -156,7 +156,7 @@ export class CopySide {
       this.#queue(databaseId, copy, () => this.#connect(databaseId, copy, password))
       return { kind: 'copying' }
     }
-    // The end of a move away from this node removes the engine, also that of a copy which began meanwhile.
+    // The end of a move away from this node also removes the engine of a copy that has begun meanwhile.
     if (this.#deps.fleet.observe(databaseId).length === 0) {
       const problem = `the node ${this.#deps.node} has ended the engine of its copy`
       copy.fail(problem, 0)
