@@ -26,7 +26,7 @@ function nodeB() {
   let removals = 0
   const answers = new Map<unknown, unknown>([
     [databases.find, row],
-    [standbys.list, [{ database_id: 'db', node: 'b' }]],
+    [standbys.mayCopy, true],
   ])
   const deps = {
     node: 'b',

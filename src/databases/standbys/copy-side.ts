@@ -156,12 +156,6 @@ export class CopySide {
       this.#queue(databaseId, copy, () => this.#connect(databaseId, copy, password))
       return { kind: 'copying' }
     }
-    // The end of a move away from this node also removes the engine of a copy that has begun meanwhile.
-    if (this.#deps.fleet.observe(databaseId).length === 0) {
-      const problem = `the node ${this.#deps.node} has ended the engine of its copy`
-      copy.fail(problem, 0)
-      return { kind: 'failed', problem }
-    }
     return this.#progress(databaseId, copy)
   }
 
@@ -214,7 +208,7 @@ export class CopySide {
   }
 
   #begin({ databaseId, epoch, source, password, bytes }: FollowRequest): void {
-    const { store, cluster } = this.#deps
+    const { store, cluster, node } = this.#deps
     const head = { moveId: '', databaseId, epoch }
     const relay = new HomeRelay(() => openStream(cluster, source, head, STANDBY_SERVICE))
     const copy = new StandbyCopy({ epoch, source }, relay)
@@ -222,12 +216,10 @@ export class CopySide {
     earlier?.end()
     this.#copies.set(databaseId, copy)
     this.#queue(databaseId, copy, async () => {
-      const row = await store.run(databases.find, { databaseId })
-      const rows = await store.run(standbys.list, {})
-      const isAsked = rows.some((one) => one.database_id === databaseId && this.#isHere(one))
       // A request may be older than the removal of the standby, and a move may be writing the files now. So the copy is
       // forgotten: a sweep would delete the files, which it has to do only for an earlier copy.
-      if (!isAsked || row?.home !== source) return this.#forget(databaseId, copy, earlier)
+      const mayCopy = await store.run(standbys.mayCopy, { databaseId, home: source, node })
+      if (!mayCopy) return this.#forget(databaseId, copy, earlier)
       if (hasEnded(copy)) return
       await this.beforeCopy(databaseId)
       await makeSpace(this.#deps, databaseId, bytes)

@@ -20,6 +20,8 @@ import * as standbys from './standbys.js'
 /** The rows of standbys. The nodes `a` to `c` are new in each test. */
 
 const AT = 1_800_000_000_000
+const COMPLETE = { complete_until: AT, home_offset: 1, standby_offset: 1 }
+const FOLLOWING = { mode: 'async', state: 'following', epoch: 1, problem: null, ...COMPLETE } as const
 
 describeOnEveryStore('standbys', (openStore) => {
   let store: Store
@@ -76,22 +78,7 @@ describeOnEveryStore('standbys', (openStore) => {
   const choose = (from: string, node: string, { home = a, slot = 1 } = {}) =>
     store.run(standbys.choose, { databaseId, slot, home, from, node, at: AT, audit: audit() })
   const note = (change: Partial<standbys.StandbyNote>) =>
-    store.run(standbys.note, {
-      notes: [
-        {
-          databaseId,
-          node: b,
-          mode: 'async',
-          state: 'following',
-          epoch: 1,
-          complete_until: AT,
-          home_offset: 1,
-          standby_offset: 1,
-          problem: null,
-          ...change,
-        },
-      ],
-    })
+    store.run(standbys.note, { notes: [{ databaseId, node: b, ...FOLLOWING, ...change }] })
   const promote = (to = b) =>
     store.run(promotions.promote, { databaseId, from: a, to, epoch: 1, at: AT, audit: audit() })
   const stand = (
@@ -105,8 +92,8 @@ describeOnEveryStore('standbys', (openStore) => {
       incarnation,
       place: offset === undefined ? undefined : { replid, offset },
     })
-  const move = (target: string) =>
-    store.run(moves.ask, { moveId: randomUUID(), databaseId, target, at: AT, audit: audit() })
+  const move = (target: string, moveId: string = randomUUID()) =>
+    store.run(moves.ask, { moveId, databaseId, target, at: AT, audit: audit() })
   const entries = async () => (await store.run(accounts.auditLog, { accountId, limit: 100 })).length
 
   it('of a named node are stored once', async () => {
@@ -160,13 +147,8 @@ describeOnEveryStore('standbys', (openStore) => {
   it('swap the roles when they take over', async () => {
     await put(b, { mode: 'replicated' })
     await note({ mode: 'replicated' })
-    const backup = {
-      backup_id: randomUUID(),
-      database_id: databaseId,
-      name: '',
-      kind: 'daily',
-      created_at: AT,
-    } as const
+    const made = { database_id: databaseId, name: '', kind: 'daily', created_at: AT } as const
+    const backup = { backup_id: randomUUID(), ...made }
     await store.run(backups.begin, { backup })
     expect(await promote()).toMatchObject({ kind: 'refused', why: expect.stringContaining('is live') })
     await bury(a)
@@ -203,7 +185,7 @@ describeOnEveryStore('standbys', (openStore) => {
 
   it('are not in the way of a database that was moving to a node that is removed', async () => {
     const moveId = randomUUID()
-    await store.run(moves.ask, { moveId, databaseId, target: b, at: AT, audit: audit() })
+    await move(b, moveId)
     await store.run(moves.begin, { moveId, databaseId })
     await bury(b)
     expect(await store.run(moves.swap, { moveId, databaseId })).toBe(false)
@@ -388,11 +370,25 @@ describeOnEveryStore('standbys', (openStore) => {
     await choose(a, b)
     await choose(a, c, { slot: 2 })
     const moveId = randomUUID()
-    await store.run(moves.ask, { moveId, databaseId, target: b, at: AT, audit: audit() })
+    await move(b, moveId)
     expect(await shapeOf()).toEqual(['1 a auto', '2 c auto', '3 a auto'])
     await store.run(moves.begin, { moveId, databaseId })
     expect(await store.run(moves.swap, { moveId, databaseId })).toBe(true)
     // The third one still has no node: its row names the new home.
     expect(await shapeOf()).toEqual(['1 a auto', '2 c auto', '3 b auto'])
+  })
+
+  it('begin only for the home of now, and once the node has set aside what it served itself', async () => {
+    await auto()
+    await choose(a, b)
+    const may = (home: string, node: string) => store.run(standbys.mayCopy, { databaseId, home, node })
+    expect([await may(a, b), await may(c, b), await may(a, c)]).toEqual([true, false, false])
+    const moveId = randomUUID()
+    await move(b, moveId)
+    await store.run(moves.begin, { moveId, databaseId })
+    expect(await store.run(moves.swap, { moveId, databaseId })).toBe(true)
+    expect([await may(b, a), await may(a, b)]).toEqual([false, false])
+    await store.run(moves.settle, { moveId, at: AT })
+    expect(await may(b, a)).toBe(true)
   })
 })

@@ -249,6 +249,43 @@ export const nodesOf = read('standbys.nodesOf', function* (args: { databaseId: s
   return (yield* all(ofDatabase, args)).map(({ node }) => node)
 })
 
+/** A copy that a home asks a node for. */
+export interface AskedCopy {
+  readonly databaseId: string
+  readonly home: string
+  readonly node: string
+}
+
+const dueCopy = query<AskedCopy, { slot: number }>(({ db, p }) =>
+  db
+    .selectFrom('database_standbys')
+    .innerJoin('databases', 'databases.database_id', 'database_standbys.database_id')
+    .select('slot')
+    .where('databases.database_id', '=', p.databaseId)
+    .where('home', '=', p.home)
+    .where('node', '=', p.node)
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('database_moves')
+            .select('move_id')
+            .where('database_id', '=', p.databaseId)
+            .where('source', '=', p.node)
+            .where('state', '=', 'switched'),
+        ),
+      ),
+    )
+    .limit(1),
+)
+
+/**
+ * Whether a node may begin the copy that a home asks for. Not when the standby or the home is another one by now. And not
+ * while the node still has to set aside what it served itself: the end of a move removes the engine and the files.
+ */
+export const mayCopy = read('standbys.mayCopy', function* (args: AskedCopy): Transaction<boolean> {
+  return (yield* first(dueCopy, args)) !== undefined
+})
+
 /** Deletes what is stored about the standbys of a database; the transaction that deletes the database calls this. */
 export function* forgetStandbys(databaseId: string): Transaction<void> {
   yield* change(dropOf, { databaseId })
