@@ -69,50 +69,6 @@ export class AgeTrust {
   }
 }
 
-/**
- * Watches the clock for a job that deletes things by age: for a day after a jump ahead of a day or more, nothing may be
- * deleted, unless the clock is set back.
- */
-export class AgeWatch {
-  readonly #clock: Clock
-  readonly #onDistrust: OnJump
-  readonly #trust = new AgeTrust()
-  #timer: Timer | undefined
-  #expectedMs = Number.POSITIVE_INFINITY
-
-  /** @param onDistrust called when deletions stop for a while. */
-  constructor(clock: Clock, onDistrust: OnJump) {
-    this.#clock = clock
-    this.#onDistrust = onDistrust
-  }
-
-  start(): void {
-    this.#expectedMs = this.#clock.now() + WATCH_EVERY_MS
-    this.#timer = this.#clock.after(WATCH_EVERY_MS, () => {
-      this.#note()
-      this.start()
-    })
-  }
-
-  stop(): void {
-    this.#timer?.cancel()
-  }
-
-  /** Whether things may be deleted for their age now. Also notices a jump since the last look of the timer. */
-  get mayDelete(): boolean {
-    this.#note()
-    return this.#trust.at(this.#clock.now())
-  }
-
-  #note(): void {
-    const now = this.#clock.now()
-    const byMs = now - this.#expectedMs
-    if (!Number.isFinite(byMs) || Math.abs(byMs) < TRUST_AFTER_MS) return
-    this.#expectedMs = now
-    if (this.#trust.jumped(byMs, now)) this.#onDistrust(byMs)
-  }
-}
-
 /** Receives a jump of the clock, milliseconds: positive when it was set ahead, negative when it was set back. */
 export type OnJump = (byMs: number) => void
 
@@ -125,6 +81,7 @@ export class ClockWatch {
   readonly #clock: Clock
   readonly #onJump: OnJump
   #timer: Timer | undefined
+  #nextLookMs = Number.POSITIVE_INFINITY
 
   constructor(clock: Clock, onJump: OnJump) {
     this.#clock = clock
@@ -132,9 +89,9 @@ export class ClockWatch {
   }
 
   start(): void {
-    const expectedMs = this.#clock.now() + WATCH_EVERY_MS
+    this.#nextLookMs = this.#clock.now() + WATCH_EVERY_MS
     this.#timer = this.#clock.after(WATCH_EVERY_MS, () => {
-      const jumpMs = this.#clock.now() - expectedMs
+      const jumpMs = this.aheadMs
       this.start()
       if (Math.abs(jumpMs) >= SMALLEST_JUMP_MS) this.#onJump(jumpMs)
     })
@@ -142,5 +99,41 @@ export class ClockWatch {
 
   stop(): void {
     this.#timer?.cancel()
+  }
+
+  /** How far the clock is past the next look, milliseconds: negative, unless the clock was set ahead since the last one. */
+  get aheadMs(): number {
+    return this.#clock.now() - this.#nextLookMs
+  }
+}
+
+/**
+ * Watches the clock for a job that deletes things by age: for a day after a jump ahead of a day or more, nothing may be
+ * deleted, unless the clock is set back.
+ */
+export class AgeWatch {
+  readonly #clock: Clock
+  readonly #watch: ClockWatch
+  readonly #trust = new AgeTrust()
+
+  /** @param onDistrust called when deletions stop for a while. */
+  constructor(clock: Clock, onDistrust: OnJump) {
+    this.#clock = clock
+    this.#watch = new ClockWatch(clock, (byMs) => {
+      if (this.#trust.jumped(byMs, clock.now())) onDistrust(byMs)
+    })
+  }
+
+  start(): void {
+    this.#watch.start()
+  }
+
+  stop(): void {
+    this.#watch.stop()
+  }
+
+  /** Whether things may be deleted for their age now. False after a large jump ahead, even before the next look. */
+  get mayDelete(): boolean {
+    return this.#watch.aheadMs < TRUST_AFTER_MS && this.#trust.at(this.#clock.now())
   }
 }
