@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { type ClientHttp2Stream, connect, constants } from 'node:http2'
 import { afterEach, beforeAll, expect, it } from 'vitest'
 import { waitFor } from '../../../test/support/index.js'
-import { ClientMemoryBudget, type Clock, systemClock } from '../../base/index.js'
+import { type Clock, systemClock } from '../../base/index.js'
 import type { Store } from '../../store/index.js'
 import { describeOnStore } from '../../store/testing/index.js'
 import { createLogger } from '../../telemetry/index.js'
-import type { OnPeerRequest, PeerLink, PeerRequest } from '../peer-link.js'
+import type { PeerRequest } from '../peer-link.js'
+import { addressOf, startLink } from '../testing/peer-links.js'
 import { openPeerCredentials } from './credentials.js'
-import { createPeerLink } from './index.js'
 import {
   FORMAT,
   HEADERS,
@@ -25,21 +25,6 @@ const closing: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
-
-async function startLink(
-  store: Store,
-  incarnation: number,
-  onRequest: OnPeerRequest = async ({ payload }) => payload,
-  clock = systemClock,
-): Promise<PeerLink> {
-  const deps = { store, clock, logger, host: '127.0.0.1', port: 0, memory: new ClientMemoryBudget() }
-  const link = createPeerLink({ ...deps, incarnation: () => incarnation, onRequest })
-  await link.start()
-  closing.push(() => link.stop())
-  return link
-}
-
-const at = (link: PeerLink, incarnation: number) => ({ incarnation, advertise: `127.0.0.1:${link.port}` })
 
 /** Messages that fit into what one connection may hold. */
 const MAX_LARGE = MAX_HELD_BYTES / MAX_BODY_BYTES
@@ -88,8 +73,8 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
       after: (ms, work) => systemClock.after(ms === READ_WITHIN_MS ? 200 : 6 * ms, work),
     }
     const answer = async ({ topic, payload }: PeerRequest) => (topic === 'flood' ? large.toString() : payload)
-    const [one, other] = [await startLink(store, 1), await startLink(store, 2, answer, timed)]
-    const works = async () => expect(await one.request(at(other, 2), 'hello', 'you', 5_000)).toBe('you')
+    const [one, other] = [await startLink(store, 1), await startLink(store, 2, { onRequest: answer, clock: timed })]
+    const works = async () => expect(await one.request(addressOf(other, 2), 'hello', 'you', 5_000)).toBe('you')
 
     // Answers that it does not read are kept for a while only.
     const reader = await faultyNode(store, other.port)
@@ -117,7 +102,7 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
       begun++
       return finished
     }
-    const [one, other] = [await startLink(store, 1), await startLink(store, 2, answer)]
+    const [one, other] = [await startLink(store, 1), await startLink(store, 2, { onRequest: answer })]
     const node = await faultyNode(store, other.port)
     const given = Array.from({ length: MAX_MESSAGES }, () => node.begin().end('1'))
     await waitFor(() => begun === MAX_MESSAGES, { what: 'the messages' })
@@ -126,7 +111,7 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
     node.begin().end('1')
     await waitFor(() => node.count(503) === 1 || begun > MAX_MESSAGES, { what: 'one more to be refused' })
     expect(begun).toBe(MAX_MESSAGES)
-    expect(await one.request(at(other, 2), 'hello', 'you', 5_000)).toBe('you')
+    expect(await one.request(addressOf(other, 2), 'hello', 'you', 5_000)).toBe('you')
     finish()
     const again = () => node.begin().end('1') && waitFor(() => begun > MAX_MESSAGES, { what: '', deadlineMs: 1_000 })
     await waitFor(again, { what: 'messages to be accepted again' })
@@ -134,9 +119,9 @@ describeOnStore('sqlite', 'a node with valid credentials', (openStore) => {
 
   it('that does not answer fills little memory', async () => {
     const one = await startLink(store, 1)
-    const silent = await startLink(store, 2, () => new Promise(() => undefined))
+    const silent = await startLink(store, 2, { onRequest: () => new Promise(() => undefined) })
     const large = 'x'.repeat(MAX_BODY_BYTES - 2)
-    const asked = Array.from({ length: MAX_LARGE + 3 }, () => one.request(at(silent, 2), 'hello', large, 100))
+    const asked = Array.from({ length: MAX_LARGE + 3 }, () => one.request(addressOf(silent, 2), 'hello', large, 100))
     const reasons = (await Promise.allSettled(asked)).map((one) => one.status === 'rejected' && String(one.reason))
     expect(reasons.filter((reason) => String(reason).includes('too many messages'))).toHaveLength(3)
   })

@@ -14,31 +14,14 @@ import { makeAuthority, makePeerCertificate } from '../../certificates/index.js'
 import type { Store } from '../../store/index.js'
 import { cuttableProxy } from '../../store/testing/cuttable-proxy.js'
 import { describeOnStore } from '../../store/testing/index.js'
-import { createLogger } from '../../telemetry/index.js'
-import type { OnPeerRequest, OnTunnel, PeerLink } from '../peer-link.js'
-import { createPeerLink } from './index.js'
+import type { OnTunnel } from '../peer-link.js'
+import { addressOf, startLink } from '../testing/peer-links.js'
 import { MAX_BODY_BYTES, PEER_NAME } from './protocol.js'
 
-const logger = createLogger({ level: 'silent' })
 const closing: (() => unknown)[] = []
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
-
-async function startLink(
-  store: Store,
-  incarnation: number,
-  onRequest: OnPeerRequest = async ({ payload }) => payload,
-  onTunnel?: OnTunnel,
-  memory = new ClientMemoryBudget(),
-  clock = systemClock,
-) {
-  const deps = { store, clock, logger, host: '127.0.0.1', port: 0, memory, ...(onTunnel && { onTunnel }) }
-  const link = createPeerLink({ ...deps, incarnation: () => incarnation, onRequest })
-  await link.start()
-  closing.push(() => link.stop())
-  return link
-}
 
 /** Makes every connection end just before its owner is notified that it is open. */
 function endConnectionsEarly(): void {
@@ -55,7 +38,6 @@ function endConnectionsEarly(): void {
 }
 
 const PROTOCOL_VERSION = 'ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION'
-const at = (link: PeerLink, incarnation: number) => ({ incarnation, advertise: `127.0.0.1:${link.port}` })
 
 /** How a connection to a listener ends for a client with this certificate. */
 async function refusalOf(
@@ -94,20 +76,22 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   it('carries messages and answers both ways, in parallel', async () => {
     const [one, other] = [
       await startLink(store, 1),
-      await startLink(store, 2, async ({ topic, payload, from }) => ({ topic, payload, from })),
+      await startLink(store, 2, { onRequest: async ({ topic, payload, from }) => ({ topic, payload, from }) }),
     ]
     const answers = await Promise.all(
-      Array.from({ length: 100 }, (_, index) => one.request(at(other, 2), 'greet', { index, text: 'ü\n' }, 5_000)),
+      Array.from({ length: 100 }, (_, index) =>
+        one.request(addressOf(other, 2), 'greet', { index, text: 'ü\n' }, 5_000),
+      ),
     )
     expect(answers).toHaveLength(100)
     expect(answers[7]).toEqual({ topic: 'greet', payload: { index: 7, text: 'ü\n' }, from: 1 })
-    expect(await other.request(at(one, 1), 'back', undefined, 5_000)).toBe(null)
+    expect(await other.request(addressOf(one, 1), 'back', undefined, 5_000)).toBe(null)
   })
 
   it('fails a message whose connection is given up as soon as it is there', async () => {
     const [one, other] = [await startLink(store, 1), await startLink(store, 2)]
     endConnectionsEarly()
-    await expect(one.request(at(other, 2), 'greet', {}, 5_000)).rejects.toThrow('canceled')
+    await expect(one.request(addressOf(other, 2), 'greet', {}, 5_000)).rejects.toThrow('canceled')
   })
 
   it('carries HTTP/1 over a stream of bytes, with the address of the client', async () => {
@@ -116,32 +100,34 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
       request.pipe(response)
     })
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, undefined, ({ service, ip }) => {
-      const accept = (stream: Duplex): void => {
-        Object.defineProperty(stream, 'remoteAddress', { value: ip })
-        server.emit('connection', stream)
-      }
-      return service === 'echo' ? accept : undefined
+    const other = await startLink(store, 2, {
+      onTunnel: ({ service, ip }) => {
+        const accept = (stream: Duplex): void => {
+          Object.defineProperty(stream, 'remoteAddress', { value: ip })
+          server.emit('connection', stream)
+        }
+        return service === 'echo' ? accept : undefined
+      },
     })
-    const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
+    const stream = await one.tunnel(addressOf(other, 2), { service: 'echo', ip: '192.0.2.7' })
     const sent = request({ createConnection: () => stream, method: 'POST', headers: { host: 'ü' } })
     const sentBytes = Buffer.alloc(3_000_000, 'a')
     sent.end(sentBytes)
     const [answer] = await once(sent, 'response')
     expect(answer.headers.ip).toBe('192.0.2.7')
     expect((await buffer(answer)).equals(sentBytes)).toBe(true)
-    await expect(one.tunnel(at(other, 3), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 421')
-    await expect(other.tunnel(at(one, 1), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 503')
-    await expect(one.tunnel(at(other, 2), { service: 'none', ip: '' })).rejects.toThrow('the node answered 503')
+    await expect(one.tunnel(addressOf(other, 3), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 421')
+    await expect(other.tunnel(addressOf(one, 1), { service: 'echo', ip: '' })).rejects.toThrow('the node answered 503')
+    await expect(one.tunnel(addressOf(other, 2), { service: 'none', ip: '' })).rejects.toThrow('the node answered 503')
   })
 
   it('ends a stream at both nodes when either gives it up, although nobody reads what is on its way', async () => {
     const accepted: Duplex[] = []
     const one = await startLink(store, 1)
     const accept = (stream: Duplex) => void accepted.push(stream.on('error', () => undefined))
-    const other = await startLink(store, 2, undefined, () => accept)
+    const other = await startLink(store, 2, { onTunnel: () => accept })
     for (const end of ['one', 'other'] as const) {
-      const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
+      const stream = await one.tunnel(addressOf(other, 2), { service: 'echo', ip: '192.0.2.7' })
       stream.on('error', () => undefined)
       const far = accepted.pop()
       if (!far) throw new Error('no stream')
@@ -156,26 +142,33 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
 
   it('delivers what was sent before an orderly end, however late it is read', async () => {
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, undefined, () => (stream) => {
-      stream.end(Buffer.alloc(500_000, 'a'), () => stream.destroy())
+    const other = await startLink(store, 2, {
+      onTunnel: () => (stream) => {
+        stream.end(Buffer.alloc(500_000, 'a'), () => stream.destroy())
+      },
     })
-    const stream = await one.tunnel(at(other, 2), { service: 'echo', ip: '192.0.2.7' })
+    const stream = await one.tunnel(addressOf(other, 2), { service: 'echo', ip: '192.0.2.7' })
     await waitFor(() => stream.readableLength > 0, { what: 'bytes' })
-    await one.request(at(other, 2), 'later', {}, 5_000)
+    await one.request(addressOf(other, 2), 'later', {}, 5_000)
     expect((await buffer(stream)).length).toBe(500_000)
   })
 
   it('ends streams of the database whose clients leave the most unread', async () => {
     const limitBytes = 4 * 2 ** 20
-    const one = await startLink(store, 1, undefined, undefined, new ClientMemoryBudget(limitBytes))
-    const other = await startLink(store, 2, undefined, () => (stream) => {
-      const fill = (): void => void (stream.destroyed || (stream.write(Buffer.alloc(65_536)) && setImmediate(fill)))
-      stream.on('drain', fill).on('error', () => undefined)
-      fill()
+    const one = await startLink(store, 1, { memory: new ClientMemoryBudget(limitBytes) })
+    const other = await startLink(store, 2, {
+      onTunnel: () => (stream) => {
+        const fill = (): void => void (stream.destroyed || (stream.write(Buffer.alloc(65_536)) && setImmediate(fill)))
+        stream.on('drain', fill).on('error', () => undefined)
+        fill()
+      },
     })
     const open = async (detail: string) =>
-      (await one.tunnel(at(other, 2), { service: 'port', ip: '192.0.2.7', detail })).on('error', () => undefined)
-    const [modest, between] = [await open('modest 1'), await one.tunnel(at(other, 2), { service: 'move', ip: '' })]
+      (await one.tunnel(addressOf(other, 2), { service: 'port', ip: '192.0.2.7', detail })).on('error', () => undefined)
+    const [modest, between] = [
+      await open('modest 1'),
+      await one.tunnel(addressOf(other, 2), { service: 'move', ip: '' }),
+    ]
     between.on('error', () => undefined)
     const greedy: Duplex[] = []
     const heldBytes = () => greedy.reduce((sum, stream) => sum + (stream as unknown as MemoryConsumer).heldBytes, 0)
@@ -192,28 +185,30 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
   it('does not deliver a message for another incarnation', async () => {
     const heard: unknown[] = []
     const one = await startLink(store, 1)
-    const other = await startLink(store, 3, async (request) => void heard.push(request))
-    await expect(one.request(at(other, 2), 'late', {}, 5_000)).rejects.toThrow('the node answered 421')
+    const other = await startLink(store, 3, { onRequest: async (request) => void heard.push(request) })
+    await expect(one.request(addressOf(other, 2), 'late', {}, 5_000)).rejects.toThrow('the node answered 421')
     expect(heard).toEqual([])
   })
 
   it('says only that a handler failed', async () => {
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, async () => Promise.reject(new Error('the password is hunter2')))
-    await expect(one.request(at(other, 2), 'fail', {}, 5_000)).rejects.toThrow(/^the node answered 500$/)
+    const other = await startLink(store, 2, {
+      onRequest: async () => Promise.reject(new Error('the password is hunter2')),
+    })
+    await expect(one.request(addressOf(other, 2), 'fail', {}, 5_000)).rejects.toThrow(/^the node answered 500$/)
   })
 
   it('refuses large messages and answers', async () => {
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, async () => 'x'.repeat(MAX_BODY_BYTES + 1))
+    const other = await startLink(store, 2, { onRequest: async () => 'x'.repeat(MAX_BODY_BYTES + 1) })
     const large = 'x'.repeat(MAX_BODY_BYTES)
-    await expect(one.request(at(other, 2), 'large', large, 5_000)).rejects.toThrow('too large')
-    await expect(one.request(at(other, 2), 'small', 'x', 5_000)).rejects.toThrow('the node answered 413')
+    await expect(one.request(addressOf(other, 2), 'large', large, 5_000)).rejects.toThrow('too large')
+    await expect(one.request(addressOf(other, 2), 'small', 'x', 5_000)).rejects.toThrow('the node answered 413')
   })
 
   it('refuses clients without a certificate of the cluster', async () => {
     const heard: unknown[] = []
-    const link = await startLink(store, 1, async (request) => void heard.push(request))
+    const link = await startLink(store, 1, { onRequest: async (request) => void heard.push(request) })
     const foreign = await makePeerCertificate(
       await makeAuthority(Date.now(), 'Homeport cluster'),
       PEER_NAME,
@@ -228,15 +223,10 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
 
   it('refuses a certificate that has expired', async () => {
     const past = Date.now() - 60 * 86_400_000
-    const clock = { ...systemClock, now: () => past }
-    const memory = new ClientMemoryBudget()
-    const deps = { store, clock, logger, host: '127.0.0.1', port: 0, incarnation: () => 2, memory }
-    const old = createPeerLink({ ...deps, onRequest: async () => null })
-    await old.start()
-    closing.push(() => old.stop())
+    const old = await startLink(store, 2, { clock: { ...systemClock, now: () => past } })
     const link = await startLink(store, 1)
-    await expect(old.request(at(link, 1), 'late', {}, 5_000)).rejects.toThrow()
-    await expect(link.request(at(old, 2), 'late', {}, 5_000)).rejects.toThrow()
+    await expect(old.request(addressOf(link, 1), 'late', {}, 5_000)).rejects.toThrow()
+    await expect(link.request(addressOf(old, 2), 'late', {}, 5_000)).rejects.toThrow()
   })
 
   it('speaks TLS 1.3 only, also with its next certificate', async () => {
@@ -247,7 +237,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
       renewals.push(renew)
       return { cancel: () => undefined }
     }
-    const { port } = await startLink(store, 1, undefined, undefined, undefined, { ...systemClock, after })
+    const { port } = await startLink(store, 1, { clock: { ...systemClock, after } })
     const first = await refusalOf(port, { maxVersion: 'TLSv1.2' })
     renewals[0]?.()
     await waitFor(() => renewals.length === 2, { what: 'the next certificate' })
@@ -259,7 +249,7 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
     const links = await Promise.all([1, 2, 3].map((incarnation) => startLink(fresh, incarnation)))
     const [first, , third] = links
     if (!first || !third) throw new Error('no links')
-    expect(await first.request(at(third, 3), 'hello', 'you', 5_000)).toBe('you')
+    expect(await first.request(addressOf(third, 3), 'hello', 'you', 5_000)).toBe('you')
   })
 
   it('continues after a cut cable', async () => {
@@ -284,12 +274,12 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
       stream.on('error', () => undefined).resume()
     }
     const [one, two] = [await startLink(store, 1), await startLink(store, 2)]
-    const other = await startLink(store, 3, undefined, onTunnel, undefined, hurried)
+    const other = await startLink(store, 3, { onTunnel, clock: hurried })
     const proxy = await cuttableProxy(other.port)
     closing.push(() => proxy.close())
     const lost = await one.tunnel({ incarnation: 3, advertise: `127.0.0.1:${proxy.port}` }, { service: 'x', ip: '' })
     lost.on('error', () => undefined)
-    const kept = await two.tunnel(at(other, 3), { service: 'x', ip: '' })
+    const kept = await two.tunnel(addressOf(other, 3), { service: 'x', ip: '' })
     proxy.abandon()
     await waitFor(() => served[0]?.destroyed === true, { what: 'the stream of the node that has vanished to end' })
     expect([served.length, kept.destroyed, served[1]?.destroyed]).toEqual([2, false, false])
@@ -297,10 +287,12 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
 
   it('keeps a connection on which much is on its way before the answer to a ping', async () => {
     const one = await startLink(store, 1)
-    const other = await startLink(store, 2, undefined, () => (stream) => {
-      const fill = (): void => void (stream.destroyed || (stream.write(Buffer.alloc(4_096)) && setTimeout(fill, 20)))
-      stream.on('drain', fill).on('error', () => undefined)
-      fill()
+    const other = await startLink(store, 2, {
+      onTunnel: () => (stream) => {
+        const fill = (): void => void (stream.destroyed || (stream.write(Buffer.alloc(4_096)) && setTimeout(fill, 20)))
+        stream.on('drain', fill).on('error', () => undefined)
+        fill()
+      },
     })
     const wire = await startSlowWire(other.port)
     const peer = { incarnation: 2, advertise: `127.0.0.1:${wire.port}` }
@@ -318,8 +310,8 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
 
   it('gives up a node that does not answer, in the time that the caller sets', async () => {
     const one = await startLink(store, 1)
-    const silent = await startLink(store, 2, () => new Promise(() => undefined))
-    await expect(one.request(at(silent, 2), 'hello', {}, 100)).rejects.toThrow('no answer within 100 ms')
+    const silent = await startLink(store, 2, { onRequest: () => new Promise(() => undefined) })
+    await expect(one.request(addressOf(silent, 2), 'hello', {}, 100)).rejects.toThrow('no answer within 100 ms')
   })
 
   it('lets strangers hold only a few unfinished handshakes, and nodes get through meanwhile', async () => {
@@ -334,6 +326,6 @@ describeOnStore('sqlite', 'the link between nodes', (openStore) => {
       await once(socket, 'connect')
     }
     await waitFor(() => closed >= 36, { what: 'the surplus to be closed' })
-    expect(await one.request(at(other, 2), 'hello', 'you', 5_000)).toBe('you')
+    expect(await one.request(addressOf(other, 2), 'hello', 'you', 5_000)).toBe('you')
   })
 })
