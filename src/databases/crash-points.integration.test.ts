@@ -1,8 +1,7 @@
 /**
  * Every change of a database with a crash at every point: after each commit, and during and after each effect on engines,
  * files or ports. The points are not listed anywhere: each try crashes at a later point than the last, until one finishes.
- * Then the same with a killed engine in place of a crashed server. A run takes every
- * third point (`HOMEPORT_TEST_SAMPLE=all`: each).
+ * Then the same with a killed engine in place of a crashed server. A run takes every third point (`npm run test:all`: each).
  */
 
 import { join } from 'node:path'

@@ -121,11 +121,16 @@ describe('a database with a read region at another node', () => {
     const redis = client('b', made)
     await untilReplicaAnswers(made, () => redis.get('k'))
 
-    const [home, replica] = [await callsAt('a', made), await callsAt('b', made)]
-    expect(await Promise.all(Array.from({ length: 200 }, () => redis.get('k')))).toEqual(Array(200).fill('0'))
-    for (let count = 0; count < 20; count++) expect((await rest('b', made, ['GET', 'k'])).result).toBe('0')
-    expect((await callsAt('b', made)) - replica).toBeGreaterThan(150)
-    expect((await callsAt('a', made)) - home).toBeLessThan(70)
+    // On a busy machine the replica cannot always prove in time that it has everything; then the home answers.
+    const answers: unknown[] = []
+    const isReadThere = async () => {
+      const [home, replica] = [await callsAt('a', made), await callsAt('b', made)]
+      answers.push(...(await Promise.all(Array.from({ length: 200 }, () => redis.get('k')))))
+      for (let count = 0; count < 20; count++) answers.push((await rest('b', made, ['GET', 'k'])).result)
+      return (await callsAt('b', made)) - replica > 150 && (await callsAt('a', made)) - home < 70
+    }
+    await waitFor(isReadThere, { what: 'the replica to answer most reads' })
+    expect(new Set(answers)).toEqual(new Set(['0']))
 
     // Everything else goes to the home, in the order of the client.
     const pipeline = redis.pipeline().set('p', 1).get('p').incr('p').get('p').get('k').strlen('k')

@@ -1,8 +1,6 @@
 import { relative } from 'node:path'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-
-/** The kinds of long test files, the longest first. All other files are unit tests. */
-const LONG = [/^test\//, /\.integration\.test\.ts$/]
+import { LONG_KINDS } from './turns.js'
 
 /**
  * Starts the slowest files first, so that the short ones keep both cores busy until the end of a run. By default, Vitest
@@ -16,7 +14,7 @@ export class SlowestFirst extends BaseSequencer {
 
   #rank({ moduleId }: TestSpecification): number {
     const path = relative(this.ctx.config.root, moduleId)
-    const rank = LONG.findIndex((kind) => kind.test(path))
-    return rank < 0 ? LONG.length : rank
+    const rank = LONG_KINDS.findIndex((kind) => kind.test(path))
+    return rank < 0 ? LONG_KINDS.length : rank
   }
 }
