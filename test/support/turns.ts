@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
  * files of `ALWAYS`, and one in `TURNS` of the other long files. It sets `HOMEPORT_TEST_TURN`, which chooses them. Runs of
  * chosen files, the commands of the campaigns (`npm run crash`, `npm run damage` …) and `npm run test:all` leave out none.
  */
-const TURNS = 5
+const TURNS = 6
 
 /** The kinds of long test files, the longest first. All other files are unit tests. */
 export const LONG_KINDS: readonly RegExp[] = [/^test\//, /\.integration\.test\.ts$/]
