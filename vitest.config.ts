@@ -26,7 +26,7 @@ const sample = 'test/support/sample.ts'
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'console/src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: [...configDefaults.exclude, ...filesOfOtherTurns],
+    exclude: [...configDefaults.exclude, ...filesOfOtherTurns()],
     pool: 'forks',
     // Many tests wait for a server, a browser or a disk, so two for each core of a small machine; and no more than there
     // are stretches of ports (`test/support/ports.ts`).

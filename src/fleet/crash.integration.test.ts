@@ -24,7 +24,8 @@ function endAtCleanup(child: ChildProcess): void {
 async function startHost(dataDir: string): Promise<{ host: ChildProcess; engines: readonly number[] }> {
   const host = spawn(process.execPath, [hostProgram, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] })
   endAtCleanup(host)
-  const [line] = await once(host.stdout ?? host, 'data')
+  const ended = once(host, 'exit').then(([code]) => Promise.reject(new Error(`the host ended with code ${code}`)))
+  const [line] = await Promise.race([once(host.stdout ?? host, 'data'), ended])
   return { host, engines: JSON.parse(String(line)) }
 }
 

@@ -12,7 +12,7 @@ const NUMBERS = 1_000
 /** Chooses the sample of this run and prints it, before the processes of the tests start. */
 export default function setup(): void {
   process.env[VARIABLE] ||= String(Math.floor(Math.random() * NUMBERS))
-  const left = filesOfOtherTurns.length
+  const left = filesOfOtherTurns().length
   console.log(
     `${VARIABLE}=${process.env[VARIABLE]} chooses of long lists, and leaves out ${left} long files (all: nothing)`,
   )

@@ -23,10 +23,11 @@ const testFilesIn = (folder: string): string[] =>
     .map((path) => `${folder}/${path}`)
 
 /** The files that take turns, by their path, so that each run plays some of every kind: neighbours test similar things. */
-export const filesInTurn: readonly string[] = ['src', 'test']
-  .flatMap(testFilesIn)
-  .filter((path) => LONG_KINDS.some((kind) => kind.test(path)) && !ALWAYS.test(path))
-  .sort()
+export const filesInTurn = (): readonly string[] =>
+  ['src', 'test']
+    .flatMap(testFilesIn)
+    .filter((path) => LONG_KINDS.some((kind) => kind.test(path)) && !ALWAYS.test(path))
+    .sort()
 
 /** The number of this run; `undefined` for a run of all files. */
 const turn = process.env.HOMEPORT_TEST_TURN === undefined ? undefined : Number(process.env.HOMEPORT_TEST_TURN)
@@ -35,4 +36,4 @@ const turn = process.env.HOMEPORT_TEST_TURN === undefined ? undefined : Number(p
 export const isInTurn = (place: number, turns: number): boolean => turn === undefined || place % turns === turn % turns
 
 /** The test files that this run leaves out. */
-export const filesOfOtherTurns: readonly string[] = filesInTurn.filter((_, place) => !isInTurn(place, TURNS))
+export const filesOfOtherTurns = (): readonly string[] => filesInTurn().filter((_, place) => !isInTurn(place, TURNS))
