@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Long test files take turns, because all of them take half an hour on two cores. Each `npm test` runs the unit tests, the
- * files of `ALWAYS`, and one in `TURNS` of the other long files. It sets `HOMEPORT_TEST_TURN`, which chooses them. Runs of
- * chosen files, the commands of the campaigns (`npm run crash`, `npm run damage` …) and `npm run test:all` leave out none.
+ * Long test files take turns, because all files take more than twice the eight minutes that `npm test` may take. Each run
+ * plays the unit tests, the files of `ALWAYS`, and one in `TURNS` of the other long files. `npm test` sets
+ * `HOMEPORT_TEST_TURN`, which chooses them. Runs of chosen files, the commands of the campaigns (`npm run crash`, `npm run
+ * damage` …) and `npm run test:all` leave out none.
  */
 const TURNS = 6
 
